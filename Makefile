@@ -1,0 +1,44 @@
+# `make run` and `make test` do all the set-up by themselves; they need Python >= 3.11 and make.
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+
+.PHONY: run test check bench requirements clean
+
+run: $(VENV)/.runtime
+	$(BIN)/activity-closer demo
+
+test: $(VENV)/.development
+	$(BIN)/python -m pytest -n 2 $(TESTS)
+
+# What CI asks of the sources before it runs them.
+check: $(VENV)/.development
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.development
+	$(BIN)/python -m bench $(BENCH)
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.runtime: $(BIN)/python requirements.txt pyproject.toml
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $@
+
+$(VENV)/.development: $(BIN)/python requirements-dev.txt pyproject.toml
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $@
+
+# After a change of the dependencies in pyproject.toml (needs uv).
+requirements:
+	uv pip compile pyproject.toml --extra demo --extra checkout --universal --python-version 3.11 --generate-hashes --no-annotate --no-header -o requirements.txt
+	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-annotate --no-header -c requirements.txt -o requirements-dev.txt
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

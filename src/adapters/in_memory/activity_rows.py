@@ -1,0 +1,119 @@
+"""Reading and changing single sessions and views."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from adapters.in_memory.row_locks import LockMode
+from adapters.in_memory.transaction import Transaction
+from application.ports.store_errors import ActiveSessionExists, TransactionRefused
+from domain.activity import ActivityStatus
+from domain.property_object_view import PropertyObjectView
+from domain.session import Session
+
+
+class InMemorySessions:
+    """Single sessions."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    def lock(self, session_id: UUID) -> Session | None:
+        with self._transaction.statement():
+            if self._transaction.session(session_id) is None:
+                return None
+            self._transaction.lock(session_id)
+            return self._transaction.session(session_id)
+
+    def lock_active_of(self, anonymous_id: UUID) -> Session | None:
+        with self._transaction.statement():
+            for found in self._active_of(anonymous_id):
+                self._transaction.lock(found.id)
+                # What was waited for may have been closed meanwhile: the row is tested again under its lock.
+                session = self._transaction.session(found.id)
+                if session is not None and session.status is ActivityStatus.ACTIVE:
+                    return session
+            return None
+
+    def add(self, session: Session) -> None:
+        with self._transaction.statement():
+            # An insert into a unique index waits for a transaction that has just put the same key there.
+            key = ("ux_sessions_active_anonymous_id", session.anonymous_id)
+            self._transaction.lock(key)
+            if session.status is ActivityStatus.ACTIVE and self._active_of(session.anonymous_id):
+                raise ActiveSessionExists(kind="23505", reason="the device has an Active session already")
+            self._transaction.lock(session.id)
+            self._transaction.changed_sessions[session.id] = session
+
+    def save(self, session: Session) -> None:
+        with self._transaction.statement():
+            self._transaction.lock(session.id)
+            self._transaction.changed_sessions[session.id] = session
+
+    def close(self, sessions: Sequence[Session]) -> None:
+        with self._transaction.statement():
+            for session in sessions:
+                _check_closed(session)
+                if self._transaction.refuses(session):
+                    raise TransactionRefused(kind="P0001", reason="a trigger refused the row")
+                self._transaction.lock(session.id)
+                self._transaction.changed_sessions[session.id] = session
+
+    def _active_of(self, anonymous_id: UUID) -> list[Session]:
+        return [
+            session
+            for session in self._transaction.all_sessions()
+            if session.anonymous_id == anonymous_id and session.status is ActivityStatus.ACTIVE
+        ]
+
+
+class InMemoryPropertyObjectViews:
+    """Single views."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    def lock(self, view_id: UUID) -> PropertyObjectView | None:
+        with self._transaction.statement():
+            view = self._transaction.view(view_id)
+            if view is None:
+                return None
+            self._transaction.lock(view.session_id)
+            self._transaction.lock(view_id)
+            return self._transaction.view(view_id)
+
+    def lock_open_of(self, session_id: UUID) -> Sequence[PropertyObjectView]:
+        with self._transaction.statement():
+            found = self._transaction.open_views_of(session_id)
+            for view in found:
+                self._transaction.lock(view.id)
+            # What was waited for may have been closed meanwhile, so the views are read again under their locks.
+            views = filter(None, (self._transaction.view(view.id) for view in found))
+            return [view for view in views if view.status is ActivityStatus.ACTIVE]
+
+    def add(self, view: PropertyObjectView) -> None:
+        with self._transaction.statement():
+            self._transaction.lock(view.session_id, LockMode.KEY_SHARE)
+            if self._transaction.session(view.session_id) is None:
+                raise TransactionRefused(kind="23503", reason="the view's session does not exist")
+            self._transaction.lock(view.id)
+            self._transaction.changed_views[view.id] = view
+
+    def save(self, view: PropertyObjectView) -> None:
+        with self._transaction.statement():
+            self._transaction.lock(view.id)
+            self._transaction.changed_views[view.id] = view
+
+    def close(self, views: Sequence[PropertyObjectView]) -> None:
+        with self._transaction.statement():
+            for view in views:
+                _check_closed(view)
+                if self._transaction.refuses(view):
+                    raise TransactionRefused(kind="P0001", reason="a trigger refused the row")
+                self._transaction.lock(view.id)
+                self._transaction.changed_views[view.id] = view
+
+
+def _check_closed(row: Session | PropertyObjectView) -> None:
+    """The checks of the tables (specification §2)."""
+    if row.duration is None or row.duration.total_seconds() < 0:
+        raise TransactionRefused(kind="23514", reason="the duration is negative or missing")

@@ -1,0 +1,1 @@
+"""PostgreSQL: the only store of the service."""

@@ -1,0 +1,87 @@
+"""Connections to the server: made when needed, kept for the next transaction, tested when they have been idle."""
+
+import logging
+import time
+from threading import Lock
+from typing import Any, Final, Literal
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from adapters.postgres.errors import connection_failure
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+PreparedStatements = Literal["auto", "on", "off"]
+
+_DEFAULTS: Final = {"application_name": "activity-closer", "connect_timeout": "10", "client_encoding": "UTF8"}
+_TRUSTED_IDLE_SECONDS: Final = 1.0
+"""How long an idle connection is taken to be alive: within a run it is not tested before each transaction."""
+
+# The driver logs what it swallows while it closes a broken pipeline, rows in DETAIL included.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
+logging.getLogger("psycopg").propagate = False
+
+
+class Connections:
+    """As many connections as there are transactions at once; the one used last is used next.
+
+    No thread of its own and no waiting: a connection that cannot be made is an error at once, in the server's words.
+    """
+
+    def __init__(self, dsn: str, *, prepared_statements: PreparedStatements = "auto") -> None:
+        self._parameters = {**_DEFAULTS, **conninfo_to_dict(dsn)}
+        self._prepared_statements = prepared_statements
+        self._mutex = Lock()
+        self._idle: list[tuple[Connection, float]] = []
+
+    def borrow(self) -> Connection:
+        """A connection that answers. Raises StoreUnavailable."""
+        while True:
+            with self._mutex:
+                if not self._idle:
+                    break
+                connection, since = self._idle.pop()
+            if time.monotonic() - since < _TRUSTED_IDLE_SECONDS or _answers(connection):
+                return connection
+            connection.close()
+        return self._connect()
+
+    def give_back(self, connection: Connection) -> None:
+        """Keeps the connection for the next transaction, unless something is wrong with it."""
+        if connection.closed or connection.info.transaction_status is not psycopg.pq.TransactionStatus.IDLE:
+            connection.close()
+            return
+        with self._mutex:
+            self._idle.append((connection, time.monotonic()))
+
+    def close(self) -> None:
+        """Closes all that are not borrowed."""
+        with self._mutex:
+            idle, self._idle = self._idle, []
+        for connection, _ in idle:
+            connection.close()
+
+    def _connect(self) -> Connection:
+        try:
+            connection = psycopg.connect(**self._parameters, autocommit=True)  # type: ignore[arg-type] # libpq's names
+            if self._prepared_statements == "off" or (
+                self._prepared_statements == "auto" and _is_behind_a_pooler(connection)
+            ):
+                connection.prepare_threshold = None
+        except psycopg.Error as error:
+            raise connection_failure(error) from None
+        return connection
+
+
+def _answers(connection: Connection) -> bool:
+    try:
+        connection.execute("select 1")
+    except psycopg.Error:
+        return False
+    return True
+
+
+def _is_behind_a_pooler(connection: Connection) -> bool:
+    """Whether the process that answers is another than the one that let us in; old poolers lose prepared statements."""
+    row = connection.execute("select pg_backend_pid()").fetchone()
+    return row != (connection.info.backend_pid,)

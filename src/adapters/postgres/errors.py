@@ -1,0 +1,74 @@
+"""Driver errors in the application's terms (D-06), without anything personal in them.
+
+A server's error holds rows in its DETAIL, values in some messages, and whatever a trigger says. So only the SQLSTATE,
+the names of constraint, table and column, and messages known to hold names alone are taken over; the driver's
+exception is not chained, because tracebacks print it.
+"""
+
+from typing import Final
+
+import psycopg
+from psycopg import errors as sqlstates
+
+from application.ports.store_errors import (
+    AccessDenied,
+    ActiveSessionExists,
+    OutdatedPlan,
+    SchemaMissing,
+    StoreError,
+    StoreUnavailable,
+    TransactionRefused,
+)
+
+_CONNECTION_CLASSES: Final = ("08", "57P01", "57P02", "57P03")
+_RESOURCE_CLASSES: Final = ("53", "58")
+_SCHEMA_STATES: Final = ("42P01", "42703", "3F000")
+_CLASSES_WITH_HARMLESS_MESSAGES: Final = ("08", "25", "28", "3D", "3F", "40", "42", "53", "55", "57", "58")
+_REASON_LENGTH_MAX: Final = 200
+
+
+def translate(error: psycopg.Error, *, is_connection_usable: bool) -> StoreError:
+    """The error as the application knows it."""
+    state = error.sqlstate or ""
+    reason = _reason(error)
+    if not is_connection_usable or state.startswith(_CONNECTION_CLASSES):
+        return StoreUnavailable(kind="connection", reason=reason)
+    if state == "25006":
+        return StoreUnavailable(kind="read_only", reason=reason)
+    if state.startswith(_RESOURCE_CLASSES):
+        return StoreUnavailable(kind=state, reason=reason)
+    if state == "42501":
+        return AccessDenied(kind=state, reason=reason)
+    if state in _SCHEMA_STATES and not _is_raised_inside_a_function(error):
+        return SchemaMissing(kind=state, reason=reason)
+    if state == "0A000":
+        return OutdatedPlan(kind=state, reason=reason)
+    if state == "23505" and error.diag.constraint_name == "ux_sessions_active_anonymous_id":
+        return ActiveSessionExists(kind=state, reason=reason)
+    return TransactionRefused(kind=state or "driver", reason=reason)
+
+
+def connection_failure(error: psycopg.Error) -> StoreUnavailable:
+    """A connection that could not be made, in the server's or the resolver's own words; they hold no rows."""
+    return StoreUnavailable(kind="connection", reason=" ".join(str(error).split()))
+
+
+def _reason(error: psycopg.Error) -> str:
+    diag = error.diag
+    if not error.sqlstate:
+        return type(error).__name__
+    try:
+        condition = sqlstates.lookup(error.sqlstate).__name__
+    except KeyError:
+        condition = error.sqlstate
+    places = (("constraint", diag.constraint_name), ("table", diag.table_name), ("column", diag.column_name))
+    parts = [condition, *(f"{what} {name}" for what, name in places if name)]
+    if error.sqlstate.startswith(_CLASSES_WITH_HARMLESS_MESSAGES) and not _is_raised_inside_a_function(error):
+        parts.append(diag.message_primary or "")
+    printable = "".join(character if character.isprintable() else " " for character in ", ".join(parts))
+    return printable[:_REASON_LENGTH_MAX]
+
+
+def _is_raised_inside_a_function(error: psycopg.Error) -> bool:
+    """Whether a trigger or another function raised it: then neither its SQLSTATE nor its message is the server's."""
+    return error.diag.context is not None

@@ -1,0 +1,161 @@
+"""Claiming rows that have gone silent, by `FOR UPDATE SKIP LOCKED`."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from adapters.postgres.transaction import PartialRow, Transaction, Values
+from application.ports.row_claiming import Claim, RowReference, UnreadableRow, ViewPage
+from domain.activity import ActivityStatus
+from domain.closing import HangingView, OpenSession
+from domain.property_object_view import PropertyObjectView
+from domain.session import Session
+
+# Before every row that can be closed: no duration begins before all time.
+_BEGINNING: Final = RowReference(id=UUID(int=0), last_activity_at="-infinity")
+
+
+class PostgresHangingViews:
+    """Claiming for phase A."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    def claim_page(self, cutoff: datetime, after: RowReference | None, limit: int) -> ViewPage:
+        after = after or _BEGINNING
+        rows = self._transaction.fetch_partially(
+            "claim_hanging_views_page",
+            cutoff=cutoff,
+            after_id=after.id,
+            after_last_activity_at=after.last_activity_at,
+            limit=limit,
+        )
+        return ViewPage(claim=_claim_of_views(rows), references=_references(rows))
+
+    def claim(self, ids: Sequence[UUID], cutoff: datetime) -> Claim[HangingView]:
+        return _claim_of_views(self._transaction.fetch_partially("claim_hanging_views", ids=list(ids), cutoff=cutoff))
+
+    def newest(self, cutoff: datetime) -> UUID | None:
+        return _first_id(self._transaction.fetch("find_newest_hanging_view", cutoff=cutoff))
+
+    def count(self, cutoff: datetime) -> int:
+        [(count,)] = self._transaction.fetch("count_hanging_views", cutoff=cutoff)
+        return int(count)
+
+
+class PostgresStaleSessions:
+    """Claiming for phase B."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    def page(self, cutoff: datetime, after: RowReference | None, limit: int) -> Sequence[RowReference]:
+        after = after or _BEGINNING
+        return _references(
+            self._transaction.fetch(
+                "find_stale_sessions",
+                cutoff=cutoff,
+                after_id=after.id,
+                after_last_activity_at=after.last_activity_at,
+                limit=limit,
+            )
+        )
+
+    def claim(self, ids: Sequence[UUID], cutoff: datetime) -> Claim[OpenSession]:
+        # Both statements are under way before either is answered. Views of a session that could not be locked come
+        # too, and are let go with the transaction.
+        sessions, views = self._transaction.fetch_all_partially(
+            ("lock_stale_sessions", {"ids": list(ids), "cutoff": cutoff}),
+            ("lock_open_views", {"session_ids": list(ids)}),
+        )
+        return _claim_of_sessions(sessions, views)
+
+    def newest(self, cutoff: datetime) -> UUID | None:
+        return _first_id(self._transaction.fetch("find_newest_stale_session", cutoff=cutoff))
+
+    def count(self, cutoff: datetime) -> int:
+        [(count,)] = self._transaction.fetch("count_stale_sessions", cutoff=cutoff)
+        return int(count)
+
+
+def _claim_of_views(rows: Sequence[Values]) -> Claim[HangingView]:
+    """From the columns of `claim_hanging_views`."""
+    return Claim(
+        rows=tuple(
+            HangingView(
+                view=PropertyObjectView(
+                    id=row[0],
+                    property_object_id=row[2],
+                    session_id=row[3],
+                    anonymous_id=row[4],
+                    view_source=row[5],
+                    filter_snapshot=row[6],
+                    status=ActivityStatus.ACTIVE,
+                    created_at=row[7],
+                    last_activity_at=row[8],
+                ),
+                user_id=row[9],
+            )
+            for row in rows
+            if not isinstance(row, PartialRow)
+        ),
+        unreadable=tuple(_unreadable(row[0]) for row in rows if isinstance(row, PartialRow)),
+    )
+
+
+def _claim_of_sessions(sessions: Sequence[Values], views: Sequence[Values]) -> Claim[OpenSession]:
+    """From the columns of `lock_stale_sessions` and `lock_open_views`."""
+    views_of: defaultdict[UUID, list[Values]] = defaultdict(list)
+    for view in views:
+        views_of[view[1]].append(view)
+    rows, unreadable, deferred = [], [], []
+    for session in sessions:
+        own_views = views_of[session[0]]
+        if not all(view[-1] for view in own_views):
+            deferred.append(session[0])
+        elif isinstance(session, PartialRow) or any(isinstance(view, PartialRow) for view in own_views):
+            unreadable.append(_unreadable(session[0]))
+        else:
+            rows.append(_open_session(session, own_views))
+    return Claim(rows=tuple(rows), unreadable=tuple(unreadable), deferred=tuple(deferred))
+
+
+def _open_session(session: Values, views: Sequence[Values]) -> OpenSession:
+    return OpenSession(
+        session=Session(
+            id=session[0],
+            anonymous_id=session[1],
+            user_id=session[2],
+            status=ActivityStatus.ACTIVE,
+            created_at=session[3],
+            last_activity_at=session[4],
+        ),
+        open_views=tuple(
+            PropertyObjectView(
+                id=view[0],
+                session_id=view[1],
+                property_object_id=view[2],
+                anonymous_id=view[3],
+                view_source=view[4],
+                filter_snapshot=view[5],
+                status=ActivityStatus.ACTIVE,
+                created_at=view[6],
+                last_activity_at=view[7],
+            )
+            for view in views
+        ),
+    )
+
+
+def _references(rows: Sequence[Values]) -> tuple[RowReference, ...]:
+    return tuple(RowReference(id=row[0], last_activity_at=row[1]) for row in rows)
+
+
+def _unreadable(row_id: UUID) -> UnreadableRow:
+    return UnreadableRow(id=row_id, reason="a time of the row, or of one of its views, is out of range")
+
+
+def _first_id(rows: Sequence[Values]) -> UUID | None:
+    return rows[0][0] if rows else None

@@ -1,0 +1,30 @@
+"""The store that the worker uses by default."""
+
+from attrs import evolve
+
+from adapters.postgres.clock import DatabaseClock
+from adapters.postgres.connections import Connections, PreparedStatements
+from adapters.postgres.transaction import Transaction, TransactionOptions
+from adapters.postgres.unit_of_work import PostgresUnitOfWork
+
+
+class PostgresActivityStore:
+    """Sessions, views and the outbox in the schema `user_activity` of a PostgreSQL database (specification §6)."""
+
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        options: TransactionOptions | None = None,
+        prepared_statements: PreparedStatements = "auto",
+    ) -> None:
+        self._options = options or TransactionOptions()
+        self._connections = Connections(dsn, prepared_statements=prepared_statements)
+        # Reading the time is no work on rows, so it needs no lock: an instance that has to wait still says since when.
+        self.clock = DatabaseClock(self._connections, evolve(self._options, is_single_instance=False))
+
+    def begin(self) -> PostgresUnitOfWork:
+        return PostgresUnitOfWork(Transaction(self._connections, self._options))
+
+    def close(self) -> None:
+        self._connections.close()

@@ -1,0 +1,43 @@
+"""How the log's lines look."""
+
+import logging
+import sys
+from collections.abc import MutableMapping
+from typing import Any, Final, Literal, TextIO
+
+import orjson
+import structlog
+
+LEVELS: Final = logging.getLevelNamesMapping()
+
+
+def configure_logging(
+    *, line_format: Literal["json", "console", "auto"], level: str, stream: TextIO = sys.stderr
+) -> None:
+    """Sets up every logger of the process; once, at its start.
+
+    `auto` is for a person where the stream is a terminal, and JSON elsewhere. `level` is a name such as `info`.
+    """
+    is_console = line_format == "console" or (line_format == "auto" and stream.isatty())
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            _most_telling_first,
+            structlog.dev.ConsoleRenderer(colors=stream.isatty())
+            if is_console
+            else structlog.processors.JSONRenderer(serializer=_json),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level.upper()]),
+        logger_factory=structlog.WriteLoggerFactory(stream),
+        cache_logger_on_first_use=True,
+    )
+
+
+def _most_telling_first(_logger: object, _method: str, event: MutableMapping[str, Any]) -> dict[str, Any]:
+    return {"timestamp": event.pop("timestamp"), "level": event.pop("level"), "event": event.pop("event"), **event}
+
+
+def _json(event: object, **_: object) -> str:
+    return orjson.dumps(event, default=str).decode()

@@ -1,0 +1,1 @@
+"""Ids from the uuid-utils library."""

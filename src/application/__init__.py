@@ -1,0 +1,1 @@
+"""What the service does with the domain, in terms of ports only."""

@@ -1,0 +1,1 @@
+"""The roles that the use cases need somebody to play."""

@@ -1,0 +1,108 @@
+"""The command line's frame: finds the commands, ends the process (specification §10).
+
+A command is a click command in a module of its own, named in `COMMANDS` and imported when it is called. It returns an
+`ExitCode` (None is success) or raises `ExpectedError`; results go to stdout by `click.echo`, everything else to stderr.
+"""
+
+import signal
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from io import StringIO
+from pathlib import Path
+from traceback import extract_tb
+from typing import Any, NamedTuple, NoReturn
+
+import click
+
+from bootstrap.exit_codes import ExitCode, ExpectedError
+from bootstrap.passwords import without_passwords
+
+_INTERRUPTED = 128 + signal.SIGINT  # as a shell says it
+_FRAMES_SHOWN = 6
+
+
+class CommandEntry(NamedTuple):
+    """Where a command is, and its line in the list of commands, which is shown without importing it."""
+
+    module: str
+    attribute: str
+    summary: str
+
+
+COMMANDS = {
+    "run": CommandEntry("bootstrap.cli.run", "run", "Close idle sessions and views; --once for a single run."),
+    "migrate": CommandEntry("bootstrap.cli.migrate", "migrate", "Create the schema, or add what is missing in it."),
+    "config": CommandEntry("bootstrap.cli.config", "config", "Show the settings in force."),
+}
+
+
+class CommandLine(click.Group):
+    """The group of all commands, and the one place where an error becomes a line on stderr and an exit code."""
+
+    def __init__(self, *, entries: Mapping[str, CommandEntry], **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.entries = entries
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        return list(self.entries)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return a command."""
+        entry = self.entries.get(cmd_name)
+        if entry is None:
+            return None
+        command = getattr(import_module(entry.module), entry.attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them, so that `--help` is quick."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.summary) for name, entry in self.entries.items()])
+
+    def main(self, *args: Any, **extra: Any) -> NoReturn:
+        """Run a command and end the process with an exit code of specification §10."""
+        try:
+            # Exits quietly by itself when nobody reads the output any more (EPIPE).
+            exit_code = super().main(*args, **{**extra, "standalone_mode": False})
+        except ExpectedError as error:
+            for line in error.lines:
+                _say(line)
+            exit_code = error.exit_code
+        except click.ClickException as error:
+            explanation = StringIO()
+            error.show(explanation)
+            click.echo(without_passwords(explanation.getvalue()), err=True, nl=False)
+            exit_code = error.exit_code
+        except click.Abort:
+            exit_code = _INTERRUPTED
+        except Exception as error:
+            _say(_unexpected(error))
+            exit_code = ExitCode.UNEXPECTED_FAILURE
+        sys.exit(int(exit_code or ExitCode.SUCCESS))
+
+
+def _say(line: str) -> None:
+    click.echo(f"Error: {without_passwords(line)}", err=True)
+
+
+def _unexpected(error: Exception) -> str:
+    """Return the type of an error and the way to it, innermost call first.
+
+    Its text is left out: nobody knows what an unknown error quotes, a row with personal data perhaps.
+    """
+    frames = [f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in extract_tb(error.__traceback__)]
+    return f"unexpected {type(error).__name__} at {' < '.join(frames[: -_FRAMES_SHOWN - 1 : -1])}"
+
+
+@click.group(cls=CommandLine, entries=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="activity-closer")
+def activity_closer() -> None:
+    """Close idle sessions and property-object views, each exactly once."""
+
+
+def main() -> NoReturn:
+    """Run the program `activity-closer`."""
+    activity_closer.main()

@@ -1,0 +1,51 @@
+"""Who plays which role: the one place where the parts are put together."""
+
+from dependency_injector import containers, providers
+
+from adapters.structlog import RunLog
+from adapters.uuid_utils.identifiers import Uuid7Identifiers
+from application.close_idle_activity import CloserUseCase
+from application.lanes import Lanes, OneLane, ThreadLanes
+from application.options import CloserOptions
+from application.ports.activity_store import ActivityStore
+from application.ports.identifiers import Identifiers
+from application.ports.run_observation import RunObservation
+from bootstrap.settings import Settings
+from bootstrap.stop_signal import StopSignal
+from bootstrap.store_factory import make_store
+from bootstrap.worker import Waiting, Worker
+
+
+def _lanes(settings: Settings) -> Lanes:
+    return ThreadLanes(settings.connections) if settings.connections > 1 else OneLane()
+
+
+class Container(containers.DeclarativeContainer):
+    """The worker. The annotations hold each provider to its port; a test builds all of it."""
+
+    settings = providers.Dependency(instance_of=Settings)
+
+    store: providers.Provider[ActivityStore] = providers.Singleton(make_store, settings)
+    identifiers: providers.Provider[Identifiers] = providers.Singleton(Uuid7Identifiers)
+    observation: providers.Provider[RunObservation] = providers.Singleton(RunLog)
+    stop: providers.Provider[Waiting] = providers.Singleton(StopSignal)
+    lanes: providers.Provider[Lanes] = providers.Singleton(_lanes, settings)
+    options: providers.Provider[CloserOptions] = settings.provided.closer_options.call()
+
+    closer: providers.Provider[CloserUseCase] = providers.Singleton(
+        CloserUseCase,
+        store=store,
+        identifiers=identifiers,
+        observation=observation,
+        cancellation=stop,
+        options=options,
+        lanes=lanes,
+    )
+    worker: providers.Provider[Worker] = providers.Singleton(
+        Worker,
+        run=closer.provided.run,
+        monotonic=store.provided.clock.monotonic,
+        stop=stop,
+        polling_interval=settings.provided.polling_interval,
+        start_jitter=settings.provided.start_jitter,
+    )

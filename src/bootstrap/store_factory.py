@@ -1,0 +1,48 @@
+"""The store that the settings ask for."""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import cast
+
+from application.ports.activity_store import ActivityStore
+from bootstrap.exit_codes import ExitCode, ExpectedError
+from bootstrap.settings import Settings
+
+
+def make_store(settings: Settings) -> ActivityStore:
+    """PostgreSQL, or what `store` names.
+
+    A factory of somebody else's is called with the database URL, or None if none is set, and answers an ActivityStore.
+    Raises ExpectedError if it cannot be had.
+    """
+    if settings.store is not None:
+        database_url = settings.database_url and settings.database_url.get_secret_value()
+        return _factory(settings.store)(database_url)
+
+    # Imported only here, so that a store of somebody else's needs no driver of PostgreSQL.
+    from adapters.postgres.store import PostgresActivityStore  # noqa: PLC0415
+    from adapters.postgres.transaction import TransactionOptions  # noqa: PLC0415
+
+    return PostgresActivityStore(
+        settings.required_database_url(),
+        options=TransactionOptions(
+            statement_timeout=settings.statement_timeout,
+            lock_timeout=settings.lock_timeout,
+            is_single_instance=settings.single_instance,
+        ),
+        prepared_statements=settings.prepared_statements.value,
+    )
+
+
+def _factory(name: str) -> Callable[[str | None], ActivityStore]:
+    module_name, _, attribute = name.partition(":")
+    try:
+        factory = getattr(import_module(module_name), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ExpectedError(
+            f"store {name!r} cannot be loaded: {error}; it must name a callable as module:factory",
+            exit_code=ExitCode.WRONG_CONFIGURATION,
+        ) from None
+    if not callable(factory):
+        raise ExpectedError(f"store {name!r} is not callable", exit_code=ExitCode.WRONG_CONFIGURATION)
+    return cast("Callable[[str | None], ActivityStore]", factory)
