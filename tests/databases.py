@@ -86,7 +86,7 @@ def running_server() -> Iterator[PostgresServer]:
 
 def _docker_answers() -> bool:
     # Imported here and below because it takes 0.3 s, and only here is it needed.
-    from docker.errors import DockerException  # type: ignore[import-untyped]  # noqa: PLC0415 (ships no types)
+    from docker.errors import DockerException  # noqa: PLC0415
     from testcontainers.core.docker_client import DockerClient  # noqa: PLC0415
 
     with warnings.catch_warnings():

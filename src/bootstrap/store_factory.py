@@ -16,7 +16,7 @@ def make_store(settings: Settings) -> ActivityStore:
     Raises ExpectedError if it cannot be had.
     """
     if settings.store is not None:
-        database_url = settings.database_url and settings.database_url.get_secret_value()
+        database_url = None if settings.database_url is None else settings.database_url.get_secret_value()
         return _factory(settings.store)(database_url)
 
     # Imported only here, so that a store of somebody else's needs no driver of PostgreSQL.

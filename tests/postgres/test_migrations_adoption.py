@@ -225,8 +225,9 @@ def test_a_nullable_column_that_decides_is_said(served_database: str) -> None:
             "create index ix_sessions_active_last_activity on user_activity.sessions (last_activity_at)",
             (
                 "user_activity.ix_sessions_active_last_activity must lead with last_activity_at"
-                " and cover the rows where status = 'Active': drop or rename what is there (CREATE INDEX ix_sessions_active_last_activity ON"
-                " user_activity.sessions USING btree (last_activity_at))"
+                " and cover the rows where status = 'Active': drop or rename what is there"
+                " (CREATE INDEX ix_sessions_active_last_activity ON user_activity.sessions"
+                " USING btree (last_activity_at))"
             ),
         ),
     ],

@@ -98,6 +98,7 @@ class CloserContract(UseCasesContract):
         report = self.run().report
         assert (report.closed_sessions, report.closed_views) == (1, 2)
         self.assert_consistent([session, *views])
+        closed: list[Session | PropertyObjectView]
         closed = [self.session_of(session.id), *(self.view_of(view.id) for view in views)]
         assert {row.status for row in closed} == {ActivityStatus.INACTIVE}
         assert len({row.ended_at for row in closed}) == 1
