@@ -142,7 +142,10 @@ class CloserUseCase:
             ):
                 attributes = {"phase": phase.value, "batchSize": self._options.batch_size}
                 with self._observation.span("phase", attributes):
-                    close(run)
+                    try:
+                        close(run)
+                    except SingleInstanceHeld:
+                        run.end(RunOutcome.SKIPPED)
             report = run.report(self._backlog(run))
             self._observation.record(JobCompleted(report=report))
         return CloserRun(report=report, error=run.error)
@@ -162,15 +165,12 @@ class CloserUseCase:
             closed = 0
             try:
                 self._clock.read()
-                closed = self._close_claimed(run, Phase.HANGING_VIEWS, claim_page)
-            except SingleInstanceHeld:
-                run.end(RunOutcome.SKIPPED)
-                return
+                closed = self._close_claimed(run, HANGING_VIEWS, claim_page)
             except StoreError as error:
-                if page is None and not self._may_select_again(run, Phase.HANGING_VIEWS, error):
-                    return
                 if page is None:
-                    continue
+                    if self._may_select_again(run, Phase.HANGING_VIEWS, error):
+                        continue
+                    return
                 ids = [reference.id for reference in page.references]
                 closed = self._divide(run, HANGING_VIEWS, ids, error)
             assert page is not None, "a page that was closed has been claimed"
@@ -189,9 +189,6 @@ class CloserUseCase:
                 with self._begin() as unit_of_work:
                     page = unit_of_work.stale_sessions.page(run.cutoff, after, self._options.batch_size)
                     unit_of_work.commit()
-            except SingleInstanceHeld:
-                run.end(RunOutcome.SKIPPED)
-                return
             except StoreError as error:
                 if not self._may_select_again(run, Phase.STALE_SESSIONS, error):
                     return
@@ -207,10 +204,7 @@ class CloserUseCase:
         if not run.goes_on(duty.phase):
             return 0
         try:
-            return self._close_claimed(run, duty.phase, lambda unit_of_work: duty.claim(unit_of_work, ids, run.cutoff))
-        except SingleInstanceHeld:
-            run.end(RunOutcome.SKIPPED)
-            return 0
+            return self._close_claimed(run, duty, lambda unit_of_work: duty.claim(unit_of_work, ids, run.cutoff))
         except StoreError as error:
             return self._divide(run, duty, ids, error)
 
@@ -239,24 +233,24 @@ class CloserUseCase:
                 newest = duty.newest(unit_of_work, run.cutoff)
                 unit_of_work.commit()
             if newest is not None and self._close_claimed(
-                run, duty.phase, lambda unit_of_work: duty.claim(unit_of_work, [newest], run.cutoff)
+                run, duty, lambda unit_of_work: duty.claim(unit_of_work, [newest], run.cutoff)
             ):
                 return
         except StoreError as error:
             self._observation.record(TransactionFailed(phase=duty.phase, rows=1, kind=error.kind, error=error.reason))
         run.end(RunOutcome.FAILED)
 
-    def _close_claimed(self, run: RunProgress, phase: Phase, claim: Callable[[UnitOfWork], Claim[Closable]]) -> int:
+    def _close_claimed(self, run: RunProgress, duty: _Duty, claim: Callable[[UnitOfWork], Claim[Closable]]) -> int:
         """One transaction: claims, closes, records; answers how many rows of the phase were closed."""
         try:
-            return self._transact(run, phase, claim)
+            return self._transact(run, duty, claim)
         except OutdatedPlan:
-            return self._transact(run, phase, claim)
+            return self._transact(run, duty, claim)
 
-    def _transact(self, run: RunProgress, phase: Phase, claim: Callable[[UnitOfWork], Claim[Closable]]) -> int:
-        with self._observation.span("transaction", {"phase": phase.value}):
+    def _transact(self, run: RunProgress, duty: _Duty, claim: Callable[[UnitOfWork], Claim[Closable]]) -> int:
+        with self._observation.span("transaction", {"phase": duty.phase.value}):
             with self._begin() as unit_of_work:
-                committed = self._close_each(phase, claim(unit_of_work))
+                committed = self._close_each(duty.phase, claim(unit_of_work))
                 record_ended(
                     unit_of_work,
                     committed.ended,
@@ -265,7 +259,10 @@ class CloserUseCase:
                     trace_parent=self._observation.trace_parent(),
                 )
                 unit_of_work.commit()
-            return run.commit(phase, committed)
+            closed = run.commit(duty.phase, committed)
+        if committed.failures:
+            self._end_if_nothing_closes(run, duty)
+        return closed
 
     def _close_each(self, phase: Phase, claim: Claim[Closable]) -> Committed:
         """Lets each claimed thing close itself; one that cannot is left out, whole."""

@@ -106,7 +106,7 @@ class Scene:
         assert Counter(message.aggregate_id for message in self.store.messages()) == Counter(self.closed())
 
 
-def failing(step: str, error: Callable[[], StoreError], *times: int) -> Hook:
+def failing(step: str, error: Callable[[], Exception], *times: int) -> Hook:
     """Fails a step at its given occurrences, counted from 1."""
     seen = Counter[str]()
 
@@ -281,6 +281,15 @@ class TestBadRows:
         assert (report.outcome, report.failed_items) == (RunOutcome.FAILED, 100)
         assert len(scene.active(rows)) == 150
 
+    def test_a_hundred_damaged_rows_and_no_success_end_the_run(self) -> None:
+        """What the domain refuses counts as what the store refuses (D-06)."""
+        scene = Scene()
+        now = scene.clock.read()
+        sessions = [a_session(now, idle=timedelta(hours=1), lasted=-MINUTE) for _ in range(150)]
+        scene.put(*sessions)
+        report = scene.run().report
+        assert (report.outcome, report.failed_items) == (RunOutcome.FAILED, 101)
+
     def test_an_outdated_plan_is_tried_again_in_place_once(self) -> None:
         """A table that was changed under the worker costs nothing; if it happens again, the item fails (D-06)."""
 
@@ -313,8 +322,7 @@ class TestEnds:
         scene = Scene()
         scene.put_hanging_views(2)
         scene.put_stale_sessions(3)
-        held = SingleInstanceHeld(kind="single_instance", reason="held")
-        scene.hook = failing("begin", lambda: held, *range(occurrence, 100))
+        scene.hook = failing("begin", SingleInstanceHeld, *range(occurrence, 100))
         ended = scene.run()
         assert (ended.report.outcome, ended.error) == (RunOutcome.SKIPPED, None)
         assert ended.report.closed_sessions == max(0, occurrence - 3)

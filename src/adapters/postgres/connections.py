@@ -2,13 +2,16 @@
 
 import logging
 import time
-from threading import Lock
+from collections.abc import Callable
+from concurrent.futures import Future
+from threading import Lock, Thread
 from typing import Any, Final, Literal
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from adapters.postgres.errors import connection_failure
+from application.ports.store_errors import StoreUnavailable
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 PreparedStatements = Literal["auto", "on", "off"]
@@ -16,6 +19,8 @@ PreparedStatements = Literal["auto", "on", "off"]
 _DEFAULTS: Final = {"application_name": "activity-closer", "connect_timeout": "10", "client_encoding": "UTF8"}
 _TRUSTED_IDLE_SECONDS: Final = 1.0
 """How long an idle connection is taken to be alive: within a run it is not tested before each transaction."""
+_CANCELLATION_SECONDS: Final = 0.1
+"""How often somebody who waits for a new connection looks whether the end was asked for."""
 
 # The driver logs what it swallows while it closes a broken pipeline, rows in DETAIL included.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
@@ -25,7 +30,8 @@ logging.getLogger("psycopg").propagate = False
 class Connections:
     """As many connections as there are transactions at once; the one used last is used next.
 
-    No thread of its own and no waiting: a connection that cannot be made is an error at once, in the server's words.
+    There is no waiting for a free one and no second try: a connection that cannot be made is an error in the server's
+    words.
     """
 
     def __init__(self, dsn: str, *, prepared_statements: PreparedStatements = "auto") -> None:
@@ -34,8 +40,8 @@ class Connections:
         self._mutex = Lock()
         self._idle: list[tuple[Connection, float]] = []
 
-    def borrow(self) -> Connection:
-        """A connection that answers. Raises StoreUnavailable."""
+    def borrow(self, is_cancelled: Callable[[], bool] = lambda: False) -> Connection:
+        """A connection that answers. Raises StoreUnavailable, also when making one is cancelled."""
         while True:
             with self._mutex:
                 if not self._idle:
@@ -44,7 +50,7 @@ class Connections:
             if time.monotonic() - since < _TRUSTED_IDLE_SECONDS or _answers(connection):
                 return connection
             connection.close()
-        return self._connect()
+        return self._connect_unless(is_cancelled)
 
     def give_back(self, connection: Connection) -> None:
         """Keeps the connection for the next transaction, unless something is wrong with it."""
@@ -60,6 +66,23 @@ class Connections:
             idle, self._idle = self._idle, []
         for connection, _ in idle:
             connection.close()
+
+    def _connect_unless(self, is_cancelled: Callable[[], bool]) -> Connection:
+        """Connects in a thread that can be left behind: a host that never answers, a resolver too, blocks for long."""
+        connected: Future[Connection] = Future()
+        Thread(target=self._connect_into, args=[connected], name="connect", daemon=True).start()
+        while True:
+            try:
+                return connected.result(_CANCELLATION_SECONDS)
+            except TimeoutError:
+                if is_cancelled():
+                    raise StoreUnavailable(kind="cancelled", reason="connecting was given up: asked to stop") from None
+
+    def _connect_into(self, connected: "Future[Connection]") -> None:
+        try:
+            connected.set_result(self._connect())
+        except BaseException as error:  # whatever it is, it belongs to the thread that waits
+            connected.set_exception(error)
 
     def _connect(self) -> Connection:
         try:

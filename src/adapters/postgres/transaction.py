@@ -1,7 +1,7 @@
 """One transaction on one connection, with as few round trips as the use of its answers allows."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import timedelta
 from typing import Any, Final
@@ -39,6 +39,8 @@ class TransactionOptions:
     """For table locks: the closer waits for no row lock (D-03)."""
     is_single_instance: bool = False
     """Whether to begin only under the advisory lock, of which there is one (D-09)."""
+    is_cancelled: Callable[[], bool] = lambda: False
+    """Whether to give up making a connection; what has begun is not touched by it."""
 
 
 class Transaction:
@@ -53,7 +55,7 @@ class Transaction:
     def begin(self) -> None:
         """Borrows a connection; what begins the transaction travels with its first statement."""
         assert self._connection is None, "a unit of work is one transaction"
-        self._connection = self._connections.borrow()
+        self._connection = self._connections.borrow(self._options.is_cancelled)
         try:
             with self._translated():
                 self._pipeline.enter_context(self._connection.pipeline())
@@ -121,7 +123,7 @@ class Transaction:
 
     def _take_single_instance_lock(self) -> None:
         if self.fetch("try_single_instance_lock", key=SINGLE_INSTANCE_LOCK) != [(True,)]:
-            raise SingleInstanceHeld(kind="single_instance", reason="another instance holds the single-instance lock")
+            raise SingleInstanceHeld
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

@@ -38,5 +38,5 @@ class ActiveSessionExists(TransactionRefused):
     """Another Active session of the device was there first (`ux_sessions_active_anonymous_id`)."""
 
 
-class SingleInstanceHeld(StoreError):
-    """Another instance holds the single-instance lock (D-09)."""
+class SingleInstanceHeld(Exception):
+    """Another instance holds the single-instance lock, so this one has nothing to do (D-09); nothing went wrong."""

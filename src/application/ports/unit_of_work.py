@@ -12,7 +12,7 @@ class UnitOfWork(Protocol):
     """A transaction: entered, used by one thread, and rolled back unless it was committed.
 
     Each call of a role is a statement: it sees what was committed before it began. Any call, `__enter__` and `commit`
-    included, raises a StoreError; changes may be sent as late as `commit`, so their errors may come from there.
+    included, may raise a StoreError; changes may be sent as late as `commit`, so their errors may come from there.
     """
 
     @property
