@@ -34,6 +34,7 @@ COMMANDS = {
     "run": CommandEntry("bootstrap.cli.run", "run", "Close idle sessions and views; --once for a single run."),
     "migrate": CommandEntry("bootstrap.cli.migrate", "migrate", "Create the schema, or add what is missing in it."),
     "config": CommandEntry("bootstrap.cli.config", "config", "Show the settings in force."),
+    "demo": CommandEntry("bootstrap.cli.demo", "demo", "Watch it work: a database of its own, played visitors."),
 }
 
 
