@@ -25,10 +25,10 @@ class Container(containers.DeclarativeContainer):
 
     settings = providers.Dependency(instance_of=Settings)
 
-    store: providers.Provider[ActivityStore] = providers.Singleton(make_store, settings)
+    stop: providers.Provider[Waiting] = providers.Singleton(StopSignal)
+    store: providers.Provider[ActivityStore] = providers.Singleton(make_store, settings, stop)
     identifiers: providers.Provider[Identifiers] = providers.Singleton(Uuid7Identifiers)
     observation: providers.Provider[RunObservation] = providers.Singleton(RunLog)
-    stop: providers.Provider[Waiting] = providers.Singleton(StopSignal)
     lanes: providers.Provider[Lanes] = providers.Singleton(_lanes, settings)
     options: providers.Provider[CloserOptions] = settings.provided.closer_options.call()
 

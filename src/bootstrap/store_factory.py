@@ -2,14 +2,16 @@
 
 from collections.abc import Callable
 from importlib import import_module
+from operator import attrgetter
 from typing import cast
 
 from application.ports.activity_store import ActivityStore
+from application.ports.cancellation import Cancellation
 from bootstrap.exit_codes import ExitCode, ExpectedError
 from bootstrap.settings import Settings
 
 
-def make_store(settings: Settings) -> ActivityStore:
+def make_store(settings: Settings, cancellation: Cancellation) -> ActivityStore:
     """PostgreSQL, or what `store` names.
 
     A factory of somebody else's is called with the database URL, or None if none is set, and answers an ActivityStore.
@@ -31,13 +33,14 @@ def make_store(settings: Settings) -> ActivityStore:
             is_single_instance=settings.single_instance,
         ),
         prepared_statements=settings.prepared_statements.value,
+        is_cancelled=cancellation.requested,
     )
 
 
 def _factory(name: str) -> Callable[[str | None], ActivityStore]:
     module_name, _, attribute = name.partition(":")
     try:
-        factory = getattr(import_module(module_name), attribute)
+        factory = attrgetter(attribute)(import_module(module_name))
     except (ImportError, AttributeError) as error:
         raise ExpectedError(
             f"store {name!r} cannot be loaded: {error}; it must name a callable as module:factory",

@@ -45,7 +45,8 @@ class Worker:
         tick_at = self._monotonic() + random.uniform(0.0, self._start_jitter_seconds)  # noqa: S311 (no secret)
         while not self._stop.wait(tick_at - self._monotonic()):
             self._tick()
-            missed = max(0, math.floor((self._monotonic() - tick_at) / self._interval_seconds))
+            # A tick whose time comes in the very moment in which the run ends is not missed.
+            missed = max(0, math.ceil((self._monotonic() - tick_at) / self._interval_seconds) - 1)
             if missed:
                 self._log.warning("ticks missed", ticks=missed)
             tick_at += (missed + 1) * self._interval_seconds

@@ -1,11 +1,9 @@
 """What sessions and property-object views have in common: they are alive, and they close by one rule."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
 from uuid import UUID
-
-from attrs import Attribute
 
 
 class ActivityStatus(StrEnum):
@@ -73,7 +71,14 @@ def duration_at_close(activity: Activity) -> timedelta:
     return activity.last_activity_at - activity.created_at
 
 
-def require_aware(_instance: object, attribute: "Attribute[datetime]", value: datetime) -> None:
-    """An attrs validator: a time without a zone would be compared with the wrong clock (D-01)."""
-    if value.tzinfo is None:
-        raise ValueError(f"{attribute.name} must carry a time zone")
+def in_utc(moment: datetime) -> datetime:
+    """The same moment in UTC, as every time here is kept (D-01). Raises ValueError for one without a zone.
+
+    Python subtracts and compares times of one zone by the clock on its wall: across a change to or from summer time a
+    duration would be an hour off.
+    """
+    if moment.tzinfo is UTC:
+        return moment
+    if moment.tzinfo is None:
+        raise ValueError("a time must carry a time zone")
+    return moment.astimezone(UTC)

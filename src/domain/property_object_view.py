@@ -5,8 +5,9 @@ from typing import Self
 from uuid import UUID
 
 from attrs import evolve, field, frozen
+from attrs.converters import optional
 
-from domain.activity import ActivityStatus, duration_at_close, require_aware
+from domain.activity import ActivityStatus, duration_at_close, in_utc
 
 
 @frozen(kw_only=True)
@@ -22,9 +23,9 @@ class PropertyObjectView:
     filter_snapshot: str | None = field(repr=False)
     """The search filter as raw JSON text: passed on, never parsed (D-10)."""
     status: ActivityStatus
-    created_at: datetime = field(validator=require_aware)
-    last_activity_at: datetime = field(validator=require_aware)
-    ended_at: datetime | None = None
+    created_at: datetime = field(converter=in_utc)
+    last_activity_at: datetime = field(converter=in_utc)
+    ended_at: datetime | None = field(default=None, converter=optional(in_utc))
     duration: timedelta | None = None
 
     @classmethod

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from adapters.in_memory.clock import SettableClock
 from adapters.in_memory.tables import Row, Tables
+from adapters.in_memory.transaction import Transaction
 from adapters.in_memory.unit_of_work import InMemoryUnitOfWork
 from application.ports.outbox import OutboxMessage
 from domain.property_object_view import PropertyObjectView
@@ -30,7 +31,7 @@ class InMemoryActivityStore:
         self._tables = Tables(refuses=refuses, lock_wait_seconds_max=lock_wait_max.total_seconds())
 
     def begin(self) -> InMemoryUnitOfWork:
-        return InMemoryUnitOfWork(self._tables)
+        return InMemoryUnitOfWork(Transaction(self._tables))
 
     def close(self) -> None:
         pass

@@ -6,7 +6,6 @@ from typing import Self
 
 from adapters.in_memory.activity_rows import InMemoryPropertyObjectViews, InMemorySessions
 from adapters.in_memory.row_claiming import InMemoryHangingViews, InMemoryStaleSessions
-from adapters.in_memory.tables import Tables
 from adapters.in_memory.transaction import Transaction
 from application.ports.outbox import OutboxMessage
 
@@ -26,8 +25,8 @@ class InMemoryOutbox:
 class InMemoryUnitOfWork:
     """The roles of one transaction."""
 
-    def __init__(self, tables: Tables) -> None:
-        self._transaction = Transaction(tables)
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
         self.hanging_views = InMemoryHangingViews(self._transaction)
         self.stale_sessions = InMemoryStaleSessions(self._transaction)
         self.sessions = InMemorySessions(self._transaction)

@@ -11,12 +11,42 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from adapters.postgres.errors import connection_failure
+from adapters.postgres.times import load_times_in_utc
 from application.ports.store_errors import StoreUnavailable
 
-Connection = psycopg.Connection[tuple[Any, ...]]
+Cursor = psycopg.Cursor[tuple[Any, ...]]
+
+
+class Connection(psycopg.Connection[tuple[Any, ...]]):
+    """A connection with a cursor for each statement.
+
+    As long as a cursor runs the same statement the driver keeps what it has found out about the types of its parameters:
+    that saves a tenth of the client's time for a session.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._cursors: dict[str, Cursor] = {}
+
+    def cursor_for(self, statement: str) -> Cursor:
+        """The cursor that runs this statement and no other."""
+        if statement not in self._cursors:
+            self._cursors[statement] = self.cursor()
+        return self._cursors[statement]
+
+
 PreparedStatements = Literal["auto", "on", "off"]
 
-_DEFAULTS: Final = {"application_name": "activity-closer", "connect_timeout": "10", "client_encoding": "UTF8"}
+_DEFAULTS: Final = {
+    "application_name": "activity-closer",
+    "client_encoding": "UTF8",
+    "connect_timeout": "10",
+    # A host that has vanished is noticed within a minute; left to the kernel it takes many.
+    "keepalives_idle": "15",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "45000",
+}
 _TRUSTED_IDLE_SECONDS: Final = 1.0
 """How long an idle connection is taken to be alive: within a run it is not tested before each transaction."""
 _CANCELLATION_SECONDS: Final = 0.1
@@ -34,13 +64,20 @@ class Connections:
     words.
     """
 
-    def __init__(self, dsn: str, *, prepared_statements: PreparedStatements = "auto") -> None:
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        prepared_statements: PreparedStatements = "auto",
+        is_cancelled: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._parameters = {**_DEFAULTS, **conninfo_to_dict(dsn)}
         self._prepared_statements = prepared_statements
+        self._is_cancelled = is_cancelled
         self._mutex = Lock()
         self._idle: list[tuple[Connection, float]] = []
 
-    def borrow(self, is_cancelled: Callable[[], bool] = lambda: False) -> Connection:
+    def borrow(self) -> Connection:
         """A connection that answers. Raises StoreUnavailable, also when making one is cancelled."""
         while True:
             with self._mutex:
@@ -50,7 +87,7 @@ class Connections:
             if time.monotonic() - since < _TRUSTED_IDLE_SECONDS or _answers(connection):
                 return connection
             connection.close()
-        return self._connect_unless(is_cancelled)
+        return self._connect_unless_cancelled()
 
     def give_back(self, connection: Connection) -> None:
         """Keeps the connection for the next transaction, unless something is wrong with it."""
@@ -67,7 +104,7 @@ class Connections:
         for connection, _ in idle:
             connection.close()
 
-    def _connect_unless(self, is_cancelled: Callable[[], bool]) -> Connection:
+    def _connect_unless_cancelled(self) -> Connection:
         """Connects in a thread that can be left behind: a host that never answers, a resolver too, blocks for long."""
         connected: Future[Connection] = Future()
         Thread(target=self._connect_into, args=[connected], name="connect", daemon=True).start()
@@ -75,7 +112,7 @@ class Connections:
             try:
                 return connected.result(_CANCELLATION_SECONDS)
             except TimeoutError:
-                if is_cancelled():
+                if self._is_cancelled():
                     raise StoreUnavailable(kind="cancelled", reason="connecting was given up: asked to stop") from None
 
     def _connect_into(self, connected: "Future[Connection]") -> None:
@@ -86,7 +123,8 @@ class Connections:
 
     def _connect(self) -> Connection:
         try:
-            connection = psycopg.connect(**self._parameters, autocommit=True)  # type: ignore[arg-type] # libpq's names
+            connection = Connection.connect(**self._parameters, autocommit=True)  # type: ignore[arg-type] # libpq's names
+            load_times_in_utc(connection)
             if self._prepared_statements == "off" or (
                 self._prepared_statements == "auto" and _is_behind_a_pooler(connection)
             ):

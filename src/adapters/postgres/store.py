@@ -1,5 +1,7 @@
 """The store that the worker uses by default."""
 
+from collections.abc import Callable
+
 from attrs import evolve
 
 from adapters.postgres.clock import DatabaseClock
@@ -9,7 +11,10 @@ from adapters.postgres.unit_of_work import PostgresUnitOfWork
 
 
 class PostgresActivityStore:
-    """Sessions, views and the outbox in the schema `user_activity` of a PostgreSQL database (specification §6)."""
+    """Sessions, views and the outbox in the schema `user_activity` of a PostgreSQL database (specification §6).
+
+    `is_cancelled` tells whether to give up making a connection; what has begun is not touched by it.
+    """
 
     def __init__(
         self,
@@ -17,9 +22,10 @@ class PostgresActivityStore:
         *,
         options: TransactionOptions | None = None,
         prepared_statements: PreparedStatements = "auto",
+        is_cancelled: Callable[[], bool] = lambda: False,
     ) -> None:
         self._options = options or TransactionOptions()
-        self._connections = Connections(dsn, prepared_statements=prepared_statements)
+        self._connections = Connections(dsn, prepared_statements=prepared_statements, is_cancelled=is_cancelled)
         # Reading the time is no work on rows, so it needs no lock: an instance that has to wait still says since when.
         self.clock = DatabaseClock(self._connections, evolve(self._options, is_single_instance=False))
 

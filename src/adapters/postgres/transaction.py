@@ -1,7 +1,7 @@
 """One transaction on one connection, with as few round trips as the use of its answers allows."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import timedelta
 from typing import Any, Final
@@ -15,7 +15,7 @@ from psycopg.pq import Format
 from adapters.postgres.connections import Connection, Connections
 from adapters.postgres.errors import translate
 from adapters.postgres.statements import statement
-from application.ports.store_errors import OutdatedPlan, SingleInstanceHeld
+from application.ports.store_errors import OutdatedPlan, SingleInstanceHeld, StoreUnavailable
 
 Values = tuple[Any, ...]
 """A row; its columns are typed where the row becomes a domain object."""
@@ -39,8 +39,6 @@ class TransactionOptions:
     """For table locks: the closer waits for no row lock (D-03)."""
     is_single_instance: bool = False
     """Whether to begin only under the advisory lock, of which there is one (D-09)."""
-    is_cancelled: Callable[[], bool] = lambda: False
-    """Whether to give up making a connection; what has begun is not touched by it."""
 
 
 class Transaction:
@@ -55,7 +53,7 @@ class Transaction:
     def begin(self) -> None:
         """Borrows a connection; what begins the transaction travels with its first statement."""
         assert self._connection is None, "a unit of work is one transaction"
-        self._connection = self._connections.borrow(self._options.is_cancelled)
+        self._connection = self._connections.borrow()
         try:
             with self._translated():
                 self._pipeline.enter_context(self._connection.pipeline())
@@ -119,7 +117,8 @@ class Transaction:
 
     def _execute(self, name: str, parameters: Mapping[str, object]) -> Cursor[Values]:
         assert self._connection is not None, "a unit of work is used between its beginning and its end"
-        return self._connection.execute(statement(name), parameters or None, binary=True)
+        text = statement(name)
+        return self._connection.cursor_for(text).execute(text, parameters or None, binary=True)
 
     def _take_single_instance_lock(self) -> None:
         if self.fetch("try_single_instance_lock", key=SINGLE_INSTANCE_LOCK) != [(True,)]:
@@ -133,8 +132,9 @@ class Transaction:
         except psycopg.Error as error:
             connection = self._connection
             translated = translate(error, is_connection_usable=connection is not None and not connection.closed)
-            if isinstance(translated, OutdatedPlan) and connection is not None:
-                connection.close()  # its cached plans with it
+            if isinstance(translated, OutdatedPlan | StoreUnavailable) and connection is not None:
+                # Its cached plans go with it; and a new one may lead to another server, after a failover, say.
+                connection.close()
             raise translated from None
 
 

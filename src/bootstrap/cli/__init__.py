@@ -106,4 +106,6 @@ def activity_closer() -> None:
 
 def main() -> NoReturn:
     """Run the program `activity-closer`."""
+    # Until a command listens itself: without a handler the first process of a container does not hear the signal.
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(128 + signal.SIGTERM))
     activity_closer.main()

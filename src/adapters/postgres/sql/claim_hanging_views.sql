@@ -2,7 +2,7 @@
 with claimed as materialized (
     select id, property_object_id, session_id, anonymous_id, view_source, filter_snapshot, created_at, last_activity_at
     from user_activity.property_object_views
-    where id = any(%(ids)b)
+    where id = any((select %(ids)b::uuid[])::uuid[])
       and status = 'Active'
       and last_activity_at < %(cutoff)s
     for update skip locked

@@ -1,7 +1,7 @@
 with closed as (
     update user_activity.property_object_views
     set status = 'Inactive', ended_at = closing.ended_at, duration = closing.duration
-    from unnest(%(ids)b::uuid[], %(ended_at)b::timestamptz[], %(durations)b::interval[])
+    from unnest((select %(ids)b::uuid[]), (select %(ended_at)b::timestamptz[]), (select %(durations)b::interval[]))
         as closing (id, ended_at, duration)
     where property_object_views.id = closing.id and property_object_views.status = 'Active'
     returning property_object_views.id
