@@ -20,8 +20,8 @@ Cursor = psycopg.Cursor[tuple[Any, ...]]
 class Connection(psycopg.Connection[tuple[Any, ...]]):
     """A connection with a cursor for each statement.
 
-    As long as a cursor runs the same statement the driver keeps what it has found out about the types of its parameters:
-    that saves a tenth of the client's time for a session.
+    As long as a cursor runs the same statement, the driver keeps what it has found out about the types of its
+    parameters: that saves a tenth of the client's time for a session.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
