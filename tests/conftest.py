@@ -5,9 +5,14 @@ from contextlib import ExitStack
 from types import MappingProxyType
 
 import pytest
+from hypothesis import settings
 
 from adapters.embedded import EmbeddedPostgres, temporary_data_directory
 from tests.databases import OwnServer, PostgresServer, bin_directory, running_server
+
+# A busy machine is no fault of the code: examples have no deadline of their own, the test has.
+settings.register_profile("unhurried", settings.default, deadline=None)
+settings.load_profile("unhurried")
 
 
 @pytest.fixture(scope="session")

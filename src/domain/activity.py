@@ -79,6 +79,6 @@ def in_utc(moment: datetime) -> datetime:
     """
     if moment.tzinfo is UTC:
         return moment
-    if moment.tzinfo is None:
+    if moment.utcoffset() is None:
         raise ValueError("a time must carry a time zone")
     return moment.astimezone(UTC)

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from attrs import field, frozen
 
+from domain.activity import in_utc
 from domain.property_object_view import PropertyObjectView
 from domain.session import Session
 
@@ -17,7 +18,7 @@ class SessionEnded:
     """A session has been closed."""
 
     session: Session
-    ended_at: datetime
+    ended_at: datetime = field(converter=in_utc)
 
     @property
     def close_lag(self) -> timedelta:
@@ -32,7 +33,7 @@ class PropertyObjectViewEnded:
     view: PropertyObjectView
     user_id: UUID | None = field(repr=False)
     """The session's user at closing time, who may have signed in after the view was opened (specification §2)."""
-    ended_at: datetime
+    ended_at: datetime = field(converter=in_utc)
 
     @property
     def close_lag(self) -> timedelta:

@@ -58,6 +58,7 @@ class LinkSession:
                 unit_of_work.sessions.save(linked.session)
             else:
                 open_views = tuple(unit_of_work.views.lock_open_of(session.id))
+                now = self.store.clock.now()  # the locks may have been waited for, and a heartbeat come in before
                 record_ended(
                     unit_of_work,
                     OpenSession(session=session, open_views=open_views).close(now),
