@@ -25,7 +25,7 @@ $$;
 
 grant usage on schema user_activity to activity_closer, activity_publisher, activity_reader;
 
--- Every worker says at its start, and in /readyz, whether it knows the schema's version.
+-- Each may see the version of the schema: `migrate --status` asks for it.
 grant select on user_activity.activity_closer_schema_version to activity_closer, activity_publisher, activity_reader;
 
 -- Closer: reads and locks rows (`for update` needs the right to update at least one column), closes them, and adds

@@ -183,9 +183,9 @@ def statements_named_in(path: Path) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("module", "line"),
     [
-        ("domain/session.py", "import application.closing"),
+        ("domain/session.py", "import application.options"),
         ("domain/activity.py", "import orjson"),
-        ("application/closing.py", "import adapters.in_memory.store"),
+        ("application/record_ended.py", "import adapters.in_memory.store"),
         ("application/lanes.py", "import psycopg"),
         ("adapters/in_memory/clock.py", "import adapters.postgres.clock"),
         ("adapters/postgres/clock.py", "import bootstrap.settings"),

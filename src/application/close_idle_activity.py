@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import islice
+from operator import attrgetter
 from typing import Final, Protocol, TypeVar
 from uuid import UUID
 
-from attrs import frozen
+from attrs import evolve, frozen
 
-from application.closing import record_ended
-from application.lanes import Lanes, OneLane
+from application.lanes import Lanes
 from application.options import CloserOptions
 from application.ports.activity_store import ActivityStore
 from application.ports.cancellation import Cancellation
 from application.ports.identifiers import Identifiers
-from application.ports.row_claiming import Claim, RowReference, ViewPage
+from application.ports.row_claiming import Claim, Claiming, RowReference, ViewPage
 from application.ports.run_observation import (
     Backlog,
     BatchProcessed,
@@ -32,12 +32,14 @@ from application.ports.run_observation import (
     TransactionFailed,
 )
 from application.ports.store_errors import (
+    ConnectingCancelled,
     OutdatedPlan,
     SingleInstanceHeld,
     StoreError,
     StoreUnavailable,
 )
 from application.ports.unit_of_work import UnitOfWork
+from application.record_ended import record_ended
 from application.run_progress import Committed, RunProgress
 from domain.activity import CannotClose
 from domain.closing import Ended
@@ -58,19 +60,18 @@ class Closable(Protocol):
 
 @frozen(kw_only=True)
 class CloserRun:
-    """A run that has ended: its report, and the infrastructure's error where one ended it."""
+    """A run that has ended: its report, and what it failed on, if that was not its rows."""
 
     report: RunReport
-    error: StoreUnavailable | None
+    error: StoreError | None
 
 
 @frozen(kw_only=True)
 class _Duty:
-    """How a phase claims its rows by id, and how it splits a transaction that was refused."""
+    """Where a phase claims its rows, and how it splits a transaction that was refused."""
 
     phase: Phase
-    claim: Callable[[UnitOfWork, Sequence[UUID], datetime], Claim[Closable]]
-    newest: Callable[[UnitOfWork, datetime], UUID | None]
+    rows: Callable[[UnitOfWork], Claiming[Closable]]
     split: Callable[[Sequence[UUID]], Iterator[Sequence[UUID]]]
 
 
@@ -86,14 +87,12 @@ def _singles(ids: Sequence[UUID]) -> Iterator[Sequence[UUID]]:
 
 HANGING_VIEWS: Final = _Duty(
     phase=Phase.HANGING_VIEWS,
-    claim=lambda unit_of_work, ids, cutoff: unit_of_work.hanging_views.claim(ids, cutoff),
-    newest=lambda unit_of_work, cutoff: unit_of_work.hanging_views.newest(cutoff),
+    rows=attrgetter("hanging_views"),
     split=_halves,
 )
 STALE_SESSIONS: Final = _Duty(
     phase=Phase.STALE_SESSIONS,
-    claim=lambda unit_of_work, ids, cutoff: unit_of_work.stale_sessions.claim(ids, cutoff),
-    newest=lambda unit_of_work, cutoff: unit_of_work.stale_sessions.newest(cutoff),
+    rows=attrgetter("stale_sessions"),
     split=_singles,  # D-07
 )
 
@@ -117,12 +116,12 @@ class CloserUseCase:
         self._observation = observation
         self._cancellation = cancellation
         self._options = options
-        self._lanes = lanes or OneLane()
+        self._lanes = lanes or Lanes()
 
     def run(self) -> CloserRun:
         """One run: phase A, then phase B, each until nothing stale is left or the run has to end.
 
-        Raises StoreUnavailable only if it could not even begin; whatever happens later is in the answer.
+        Raises StoreError only if it could not even begin; whatever happens later is in the answer.
         """
         now = self._clock.read()
         started = JobStarted(job_run_id=self._identifiers.new(now), cutoff=now - self._options.inactivity_threshold)
@@ -204,24 +203,27 @@ class CloserUseCase:
         if not run.goes_on(duty.phase):
             return 0
         try:
-            return self._close_claimed(run, duty, lambda unit_of_work: duty.claim(unit_of_work, ids, run.cutoff))
+            return self._close_claimed(run, duty, lambda unit_of_work: duty.rows(unit_of_work).claim(ids, run.cutoff))
         except StoreError as error:
             return self._divide(run, duty, ids, error)
 
     def _divide(self, run: RunProgress, duty: _Duty, ids: Sequence[UUID], error: StoreError) -> int:
         """A bad row costs only itself: halves or single rows, each in a transaction of its own (D-05, D-07)."""
+        if isinstance(error, ConnectingCancelled):
+            run.end(RunOutcome.STOPPED)
+            return 0
         if isinstance(error, StoreUnavailable):
             run.lose(error)
         if len(ids) == 1:
             run.fail(ItemFailed(phase=duty.phase, id=ids[0], kind=error.kind, error=error.reason))
-            self._end_if_nothing_closes(run, duty)
+            self._give_up_if_nothing_closes(run, duty)
             return 0
         self._observation.record(
             TransactionFailed(phase=duty.phase, rows=len(ids), kind=error.kind, error=error.reason)
         )
         return sum(self._close_by_id(run, duty, part) for part in duty.split(ids))
 
-    def _end_if_nothing_closes(self, run: RunProgress, duty: _Duty) -> None:
+    def _give_up_if_nothing_closes(self, run: RunProgress, duty: _Duty) -> None:
         """After many failures in a row, the row that the run would come to last tells whether any can be closed (D-06).
 
         Bad rows gather at the head of the order, since they never close: ending there would starve the healthy ones.
@@ -230,24 +232,34 @@ class CloserUseCase:
             return
         try:
             with self._begin() as unit_of_work:
-                newest = duty.newest(unit_of_work, run.cutoff)
+                newest = duty.rows(unit_of_work).newest(run.cutoff)
                 unit_of_work.commit()
             if newest is not None and self._close_claimed(
-                run, duty, lambda unit_of_work: duty.claim(unit_of_work, [newest], run.cutoff)
+                run, duty, lambda unit_of_work: duty.rows(unit_of_work).claim([newest], run.cutoff), is_trial=True
             ):
                 return
+        except StoreUnavailable as error:
+            run.lose(error)  # it says nothing of the rows
+            return
         except StoreError as error:
             self._observation.record(TransactionFailed(phase=duty.phase, rows=1, kind=error.kind, error=error.reason))
-        run.end(RunOutcome.FAILED)
+        run.give_up(duty.phase)
 
-    def _close_claimed(self, run: RunProgress, duty: _Duty, claim: Callable[[UnitOfWork], Claim[Closable]]) -> int:
-        """One transaction: claims, closes, records; answers how many rows of the phase were closed."""
+    def _close_claimed(
+        self, run: RunProgress, duty: _Duty, claim: Callable[[UnitOfWork], Claim[Closable]], *, is_trial: bool = False
+    ) -> int:
+        """One transaction: claims, closes, records; answers how many rows of the phase were closed.
+
+        The failures of a trial are not counted: its row is reported when the run comes to it, if it does.
+        """
         try:
-            return self._transact(run, duty, claim)
+            return self._transact(run, duty, claim, is_trial=is_trial)
         except OutdatedPlan:
-            return self._transact(run, duty, claim)
+            return self._transact(run, duty, claim, is_trial=is_trial)
 
-    def _transact(self, run: RunProgress, duty: _Duty, claim: Callable[[UnitOfWork], Claim[Closable]]) -> int:
+    def _transact(
+        self, run: RunProgress, duty: _Duty, claim: Callable[[UnitOfWork], Claim[Closable]], *, is_trial: bool
+    ) -> int:
         with self._observation.span("transaction", {"phase": duty.phase.value}):
             with self._begin() as unit_of_work:
                 committed = self._close_each(duty.phase, claim(unit_of_work))
@@ -259,9 +271,9 @@ class CloserUseCase:
                     trace_parent=self._observation.trace_parent(),
                 )
                 unit_of_work.commit()
-            closed = run.commit(duty.phase, committed)
-        if committed.failures:
-            self._end_if_nothing_closes(run, duty)
+            closed = run.commit(duty.phase, evolve(committed, failures=()) if is_trial else committed)
+        if committed.failures and not is_trial:
+            self._give_up_if_nothing_closes(run, duty)
         return closed
 
     def _close_each(self, phase: Phase, claim: Claim[Closable]) -> Committed:
@@ -278,11 +290,14 @@ class CloserUseCase:
 
     def _may_select_again(self, run: RunProgress, phase: Phase, error: StoreError) -> bool:
         """A page could not be read: once more after a lost connection, else the phase is over for this run."""
+        if isinstance(error, ConnectingCancelled):
+            run.end(RunOutcome.STOPPED)
+            return False
         self._observation.record(TransactionFailed(phase=phase, rows=0, kind=error.kind, error=error.reason))
         if isinstance(error, StoreUnavailable):
             run.lose(error)
             return run.goes_on(phase)
-        run.miss_selection()
+        run.give_up(phase, error)
         return False
 
     def _backlog(self, run: RunProgress) -> Backlog | None:

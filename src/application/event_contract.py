@@ -1,6 +1,6 @@
 """The events as other systems read them: contract version 1 (specification §7, D-10, D-11)."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
@@ -83,8 +83,8 @@ def _json(payload: dict[str, object]) -> str:
 
 
 def _timestamp(moment: datetime) -> str:
-    # Not orjson's own form, which leaves the fraction out where it is zero; D-10 wants six digits always.
-    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+    # Times are in UTC here. Not orjson's own form, which leaves out a fraction of zero: D-10 wants six digits always.
+    return moment.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def _whole_seconds(duration: timedelta | None) -> int:

@@ -21,7 +21,7 @@ from application.ports.run_observation import (
     RunReport,
     TransactionCommitted,
 )
-from application.ports.store_errors import StoreUnavailable
+from application.ports.store_errors import StoreError, StoreUnavailable
 from domain.closing import Ended, SessionEnded
 
 CONSECUTIVE_FAILURES_MAX: Final = 100
@@ -52,8 +52,8 @@ class RunProgress:
     ) -> None:
         self.job_run_id: Final = started.job_run_id
         self.cutoff: Final = started.cutoff
-        self.error: StoreUnavailable | None = None
-        """What ended the run, if it was infrastructure."""
+        self.error: StoreError | None = None
+        """What the run failed on, if it was not its rows."""
         self._clock = clock
         self._cancellation = cancellation
         self._observation = observation
@@ -65,7 +65,7 @@ class RunProgress:
         self._mutex = Lock()
         self._ending: RunOutcome | None = None
         self._incomplete = False
-        self._selection_failed = False
+        self._given_up: set[Phase] = set()
         self._failures_in_a_row = 0
         self._losses_in_a_row = 0
         self._closed_sessions = self._closed_views = self._deferred_sessions = self._failed_items = 0
@@ -78,7 +78,7 @@ class RunProgress:
             if self._ending is None and self._clock.monotonic() >= self._deadlines[phase]:
                 self._incomplete = True
                 return False
-            return self._ending is None
+            return self._ending is None and phase not in self._given_up
 
     def commit(self, phase: Phase, committed: Committed) -> int:
         """Counts what a transaction changed; answers how many rows of the phase were closed."""
@@ -89,8 +89,6 @@ class RunProgress:
             self._closed_views += views
             self._deferred_sessions += len(committed.deferred)
             self._losses_in_a_row = 0
-            if committed.ended:
-                self._failures_in_a_row = 0
         self._observation.record(
             TransactionCommitted(
                 phase=phase,
@@ -102,6 +100,9 @@ class RunProgress:
         )
         for failure in committed.failures:
             self.fail(failure)
+        if committed.ended:
+            with self._mutex:
+                self._failures_in_a_row = 0
         return views if phase is Phase.HANGING_VIEWS else sessions
 
     def fail(self, failure: ItemFailed) -> None:
@@ -127,10 +128,11 @@ class RunProgress:
                 self._failures_in_a_row = 0
             return in_doubt
 
-    def miss_selection(self) -> None:
-        """A phase could not read its next page: the run goes on with the other phase, but it has failed."""
+    def give_up(self, phase: Phase, error: StoreError | None = None) -> None:
+        """Nothing more of this phase can be done: the run has failed, but the other phase has its turn."""
         with self._mutex:
-            self._selection_failed = True
+            self._given_up.add(phase)
+            self.error = self.error or error
 
     def end(self, outcome: RunOutcome) -> None:
         """Nothing more is taken in hand."""
@@ -139,12 +141,12 @@ class RunProgress:
 
     def may_ask(self) -> bool:
         """Whether the store can be expected to answer once more."""
-        return self.error is None and self._ending is not RunOutcome.SKIPPED
+        return self._ending not in {RunOutcome.FAILED, RunOutcome.SKIPPED}
 
     def report(self, backlog: Backlog | None) -> RunReport:
         """What the run did."""
         outcome = self._ending or (RunOutcome.STOPPED if self._incomplete else RunOutcome.COMPLETED)
-        if self._selection_failed and outcome is not RunOutcome.SKIPPED:
+        if self._given_up and outcome is not RunOutcome.SKIPPED:
             outcome = RunOutcome.FAILED
         return RunReport(
             job_run_id=self.job_run_id,

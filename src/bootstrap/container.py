@@ -5,7 +5,7 @@ from dependency_injector import containers, providers
 from adapters.structlog import RunLog
 from adapters.uuid_utils.identifiers import Uuid7Identifiers
 from application.close_idle_activity import CloserUseCase
-from application.lanes import Lanes, OneLane, ThreadLanes
+from application.lanes import Lanes
 from application.options import CloserOptions
 from application.ports.activity_store import ActivityStore
 from application.ports.identifiers import Identifiers
@@ -14,10 +14,6 @@ from bootstrap.settings import Settings
 from bootstrap.stop_signal import StopSignal
 from bootstrap.store_factory import make_store
 from bootstrap.worker import Waiting, Worker
-
-
-def _lanes(settings: Settings) -> Lanes:
-    return ThreadLanes(settings.connections) if settings.connections > 1 else OneLane()
 
 
 class Container(containers.DeclarativeContainer):
@@ -29,7 +25,7 @@ class Container(containers.DeclarativeContainer):
     store: providers.Provider[ActivityStore] = providers.Singleton(make_store, settings, stop)
     identifiers: providers.Provider[Identifiers] = providers.Singleton(Uuid7Identifiers)
     observation: providers.Provider[RunObservation] = providers.Singleton(RunLog)
-    lanes: providers.Provider[Lanes] = providers.Singleton(_lanes, settings)
+    lanes: providers.Provider[Lanes] = providers.Singleton(Lanes, settings.provided.connections)
     options: providers.Provider[CloserOptions] = settings.provided.closer_options.call()
 
     closer: providers.Provider[CloserUseCase] = providers.Singleton(

@@ -125,7 +125,7 @@ class Settings:
     single_instance: bool = False
     """Whether one instance at a time works, held by an advisory lock; needs connections = 1."""
 
-    start_jitter: timedelta = timedelta(0)
+    start_jitter: timedelta = field(default=timedelta(0), validator=ge(timedelta(0)))
     """The first run waits for a random time up to this."""
 
     store: str | None = field(

@@ -5,6 +5,8 @@ from importlib import import_module
 from operator import attrgetter
 from typing import cast
 
+from adapters.postgres.store import PostgresActivityStore
+from adapters.postgres.transaction import TransactionOptions
 from application.ports.activity_store import ActivityStore
 from application.ports.cancellation import Cancellation
 from bootstrap.exit_codes import ExitCode, ExpectedError
@@ -20,11 +22,6 @@ def make_store(settings: Settings, cancellation: Cancellation) -> ActivityStore:
     if settings.store is not None:
         database_url = None if settings.database_url is None else settings.database_url.get_secret_value()
         return _factory(settings.store)(database_url)
-
-    # Imported only here, so that a store of somebody else's needs no driver of PostgreSQL.
-    from adapters.postgres.store import PostgresActivityStore  # noqa: PLC0415
-    from adapters.postgres.transaction import TransactionOptions  # noqa: PLC0415
-
     return PostgresActivityStore(
         settings.required_database_url(),
         options=TransactionOptions(

@@ -10,7 +10,8 @@ import structlog
 
 from application.close_idle_activity import CloserRun
 from application.ports.cancellation import Cancellation
-from application.ports.store_errors import StoreError
+from application.ports.store_errors import ConnectingCancelled, StoreError
+from bootstrap.defects import described_without_its_text
 
 
 class Waiting(Cancellation, Protocol):
@@ -56,8 +57,9 @@ class Worker:
         """One run. Whatever goes wrong in it is said, and the next tick tries again."""
         try:
             self._run()
+        except ConnectingCancelled:
+            pass  # the loop says why it ends
         except StoreError as error:
             self._log.error("job not started", kind=error.kind, error=error.reason)
         except Exception as error:  # a defect in one run must not end the worker
-            # The type only: nobody knows what the text of an unknown error quotes.
-            self._log.error("job broke off", kind=type(error).__name__)
+            self._log.error("job broke off", error=described_without_its_text(error))

@@ -1,6 +1,6 @@
 """What closes together, and the events that say so.
 
-Each event carries the row that it is about, as it is after closing: a closed row without its event cannot be expressed.
+Each event carries the row that it is about, as it is after closing, so that use cases write both from one value.
 """
 
 from datetime import datetime, timedelta

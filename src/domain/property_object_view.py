@@ -59,7 +59,7 @@ class PropertyObjectView:
 
     def close(self, now: datetime) -> "PropertyObjectView":
         """The view closed at `now`. Raises NotActive or NegativeDuration (INV-LV-008)."""
-        # Spelled out: attrs.evolve takes three times as long, and this is the hot path.
+        # Spelled out: attrs.evolve takes twice as long, and this is the hot path.
         return PropertyObjectView(
             id=self.id,
             property_object_id=self.property_object_id,

@@ -47,7 +47,7 @@ class Session:
 
     def close(self, now: datetime) -> "Session":
         """The session closed at `now`. Raises NotActive or NegativeDuration (INV-SES-006)."""
-        # Spelled out: attrs.evolve takes three times as long, and this is the hot path.
+        # Spelled out: attrs.evolve takes twice as long, and this is the hot path.
         return Session(
             id=self.id,
             anonymous_id=self.anonymous_id,

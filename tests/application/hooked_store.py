@@ -15,9 +15,10 @@ from application.ports.unit_of_work import UnitOfWork
 from domain.closing import HangingView, OpenSession
 
 Hook = Callable[[str], None]
-"""Called before each step of `STEPS`, and with `committed` after a commit; what it raises comes out of the step."""
+"""Called before each step, and with `committed` after a commit; what it raises comes out of the step.
 
-STEPS = ("begin", "claim_views_page", "claim_views", "sessions_page", "claim_sessions", "newest", "count", "commit")
+The steps: begin, claim_views_page, claim_views, sessions_page, claim_sessions, newest, count, commit.
+"""
 
 
 class HookedStore:

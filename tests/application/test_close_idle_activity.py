@@ -14,7 +14,7 @@ from adapters.in_memory.store import InMemoryActivityStore
 from application.close_idle_activity import CloserRun, CloserUseCase
 from application.contracts.closer import StopAfter
 from application.contracts.subject import a_session, a_view
-from application.lanes import Lanes, ThreadLanes
+from application.lanes import Lanes
 from application.options import CloserOptions
 from application.ports.run_observation import (
     Backlog,
@@ -29,6 +29,7 @@ from application.ports.run_observation import (
 )
 from application.ports.store_errors import (
     AccessDenied,
+    ConnectingCancelled,
     OutdatedPlan,
     SingleInstanceHeld,
     StoreError,
@@ -175,7 +176,7 @@ class TestLostConnections:
         scene = Scene()
         scene.put_stale_sessions(30)
         scene.hook = failing("claim_sessions", lost, 1, 2, 3, 4)
-        ended = scene.run(lanes=ThreadLanes(4))
+        ended = scene.run(lanes=Lanes(4))
         assert ended.report.outcome is RunOutcome.COMPLETED
         assert (ended.report.closed_sessions, ended.report.failed_items) == (26, 4)
 
@@ -270,6 +271,51 @@ class TestBadRows:
         assert (report.outcome, report.closed_sessions, report.failed_items) == (RunOutcome.COMPLETED, 100, 250)
         assert report.backlog_remaining == Backlog(sessions=250, views=0)
 
+    def test_a_hundred_bad_views_do_not_keep_sessions_open(self) -> None:
+        """Phase A is given up, phase B has its turn, and no row is reported twice (D-04, D-06)."""
+        for damaged in (False, True):
+            scene = Scene()
+            views = scene.put_hanging_views(150)
+            if damaged:
+                now = scene.clock.read()
+                session = a_session(now, idle=timedelta(0), lasted=timedelta(hours=3))
+                scene.put(session, *(a_view(session, now, lasted=-MINUTE) for _ in range(150)))
+            scene.refused = {view.id for view in views}
+            scene.put_stale_sessions(10)
+            report = scene.run(batch_size=60).report
+            assert (report.outcome, report.closed_sessions) == (RunOutcome.FAILED, 10)
+            failures = Counter(failure.id for failure in scene.observation.of(ItemFailed))
+            assert set(failures.values()) == {1}
+            assert report.failed_items == len(failures)
+
+    def test_a_batch_that_also_closed_rows_raises_no_doubt(self) -> None:
+        """100 bad rows beside healthy ones in one transaction are bad rows, whatever the newest row is (D-06)."""
+        scene = Scene()
+        now = scene.clock.read()
+        session = a_session(now, idle=timedelta(0), lasted=timedelta(hours=3))
+        scene.put(session)
+        scene.put(*(a_view(session, now, idle=timedelta(hours=1)) for _ in range(300)))
+        scene.put(*(a_view(session, now, lasted=-MINUTE) for _ in range(120)))
+        report = scene.run().report
+        assert (report.outcome, report.closed_views, report.failed_items) == (RunOutcome.COMPLETED, 300, 120)
+
+    def test_a_success_in_between_starts_the_count_of_failures_anew(self) -> None:
+        """60 bad, one good, 60 bad are no 100 in a row (D-06)."""
+        scene = Scene()
+        sessions = scene.put_stale_sessions(121)
+        scene.refused = {session.id for session in sessions} - {sessions[60].id}
+        report = scene.run().report
+        assert (report.outcome, report.closed_sessions, report.failed_items) == (RunOutcome.COMPLETED, 1, 120)
+
+    def test_a_connection_lost_while_in_doubt_says_nothing_of_the_rows(self) -> None:
+        """The run reconnects once and goes on, as ever (D-06)."""
+        scene = Scene()
+        sessions = scene.put_stale_sessions(200)
+        scene.refused = {session.id for session in sessions[:150]}
+        scene.hook = failing("newest", lost, 1)
+        report = scene.run().report
+        assert (report.outcome, report.closed_sessions, report.failed_items) == (RunOutcome.COMPLETED, 50, 150)
+
     @pytest.mark.parametrize("phase", list(Phase))
     def test_a_hundred_failures_and_no_success_end_the_run(self, phase: Phase) -> None:
         """If the newest row fails as well, nothing can be closed: the run is `failed` (D-06)."""
@@ -288,7 +334,7 @@ class TestBadRows:
         sessions = [a_session(now, idle=timedelta(hours=1), lasted=-MINUTE) for _ in range(150)]
         scene.put(*sessions)
         report = scene.run().report
-        assert (report.outcome, report.failed_items) == (RunOutcome.FAILED, 101)
+        assert (report.outcome, report.failed_items) == (RunOutcome.FAILED, 100)
 
     def test_an_outdated_plan_is_tried_again_in_place_once(self) -> None:
         """A table that was changed under the worker costs nothing; if it happens again, the item fails (D-06)."""
@@ -362,21 +408,54 @@ class TestEnds:
         scene.hook = lambda _: None
         assert scene.run().report.closed_sessions == 1
 
-    def test_time_is_read_again_with_each_page(self) -> None:
-        """`EndedAt` is the time of closing, not of the run's start (D-01)."""
+    @pytest.mark.parametrize("phase", list(Phase))
+    def test_the_stores_time_is_read_again_with_each_page(self, phase: Phase) -> None:
+        """A clock that is corrected during a run holds from the next page on (D-01)."""
         scene = Scene()
-        sessions = scene.put_stale_sessions(2)
-
-        def slow(step: str) -> None:
-            if step == "sessions_page":
-                scene.clock.move(timedelta(seconds=7))
-
-        scene.hook = slow
+        is_a = phase is Phase.HANGING_VIEWS
+        rows = scene.put_hanging_views(3) if is_a else scene.put_stale_sessions(3)
         start = scene.clock.read()
+
+        def corrected(step: str) -> None:
+            if step == ("claim_views_page" if is_a else "claim_sessions"):
+                scene.clock.step(timedelta(seconds=7))
+
+        scene.hook = corrected
         scene.run(batch_size=1)
-        closed = [scene.store.session(session.id) for session in sessions]
-        ends = [session.ended_at - start for session in closed if session is not None and session.ended_at is not None]
-        assert ends == [timedelta(seconds=7), timedelta(seconds=14)]
+        closed = [scene.store.view(row.id) if is_a else scene.store.session(row.id) for row in rows]
+        ends = [row.ended_at - start for row in closed if row is not None and row.ended_at is not None]
+        assert ends == [timedelta(0), timedelta(seconds=7), timedelta(seconds=14)]
+
+    @pytest.mark.parametrize("step", ["claim_sessions", "sessions_page", "claim_views_page"])
+    def test_a_stop_while_reconnecting_is_a_stop_in_order(self, step: str) -> None:
+        """Giving up a connection for SIGTERM is no failure of an item, nor of the run (specification §10)."""
+        scene = Scene()
+        scene.put_hanging_views(2)
+        scene.put_stale_sessions(3)
+
+        def cancelled() -> StoreError:
+            return ConnectingCancelled(kind="cancelled", reason="connecting was given up")
+
+        scene.hook = failing(step, cancelled, 1)
+        ended = scene.run()
+        assert (ended.report.outcome, ended.report.failed_items) == (RunOutcome.STOPPED, 0)
+        assert ended.error is None
+
+    def test_a_backlog_that_cannot_be_counted_is_unknown(self) -> None:
+        """The run has done its work all the same."""
+        scene = Scene()
+        scene.put_stale_sessions(3)
+        scene.hook = failing("count", refused, 1)
+        report = scene.run().report
+        assert (report.outcome, report.closed_sessions) == (RunOutcome.COMPLETED, 3)
+        assert report.backlog_remaining is None
+
+    def test_a_selection_that_was_refused_is_told(self) -> None:
+        """The error is in the answer, for the exit code."""
+        scene = Scene()
+        scene.hook = failing("sessions_page", refused, 1)
+        ended = scene.run()
+        assert (ended.report.outcome, ended.error and ended.error.kind) == (RunOutcome.FAILED, "57014")
 
 
 class TestObservation:
@@ -423,5 +502,10 @@ class TestObservation:
         assert names == ["run", "phase", "transaction", "phase", "transaction", "transaction"]
         assert scene.observation.spans[0][1] == {"jobRunId": str(report.job_run_id)}
         assert scene.observation.spans[1][1] == {"phase": "A", "batchSize": 500}
+        assert [attributes for name, attributes in scene.observation.spans if name == "transaction"] == [
+            {"phase": "A"},
+            {"phase": "B"},
+            {"phase": "B"},
+        ]
         trace_parents = {message.trace_parent for message in scene.store.messages()}
         assert trace_parents == {scene.observation.trace_parent()}

@@ -5,25 +5,25 @@ from threading import Barrier, Lock
 
 import pytest
 
-from application.lanes import Lanes, OneLane, ThreadLanes
+from application.lanes import Lanes
 
 context = ContextVar("context", default="none")
 
 
-@pytest.mark.parametrize("lanes", [OneLane(), ThreadLanes(3)], ids=["one", "three"])
+@pytest.mark.parametrize("lanes", [Lanes(), Lanes(3)], ids=["one", "three"])
 def test_every_item_is_answered_in_order(lanes: Lanes) -> None:
     """Answers come in the order of their items, however the work is shared."""
     assert list(lanes.map(lambda number: number * 2, range(50))) == [number * 2 for number in range(50)]
 
 
-@pytest.mark.parametrize("lanes", [OneLane(), ThreadLanes(3)], ids=["one", "three"])
+@pytest.mark.parametrize("lanes", [Lanes(), Lanes(3)], ids=["one", "three"])
 def test_an_exception_comes_out(lanes: Lanes) -> None:
     """A defect in a lane is not lost in its thread."""
     with pytest.raises(ZeroDivisionError):
         list(lanes.map(lambda number: 1 // number, [1, 0, 1]))
 
 
-@pytest.mark.parametrize("lanes", [OneLane(), ThreadLanes(3)], ids=["one", "three"])
+@pytest.mark.parametrize("lanes", [Lanes(), Lanes(3)], ids=["one", "three"])
 def test_the_callers_context_is_seen(lanes: Lanes) -> None:
     """What hangs on the context, a span say, holds within each lane (BR-53)."""
     context.set("a span")
@@ -43,5 +43,5 @@ def test_lanes_work_side_by_side_and_no_more_than_there_are() -> None:
         with mutex:
             busy -= 1
 
-    list(ThreadLanes(3).map(work, range(9)))
+    list(Lanes(3).map(work, range(9)))
     assert busiest == 3

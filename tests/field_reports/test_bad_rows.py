@@ -12,9 +12,9 @@ import pytest
 
 from adapters.postgres.transaction import TransactionOptions
 from adapters.uuid_utils.identifiers import Uuid7Identifiers
-from application.closing import record_ended
 from application.ports.run_observation import ItemFailed, RunOutcome, TransactionCommitted, TransactionFailed
 from application.ports.store_errors import TransactionRefused
+from application.record_ended import record_ended
 from tests.field_reports.aftermath import text_of
 from tests.field_reports.scenario import MINUTE, PATIENCE_SECONDS, PERSONAL_MARKS, Closer, Scenario
 
@@ -141,7 +141,7 @@ REFUSALS = {
     "trigger's own state": (SPEAKS.format("errcode = 'ZZ001'"), "", "ZZ001", "ZZ001"),
     "trigger that says 42P01": (SPEAKS.format("errcode = '42P01'"), "", "42P01", "UndefinedTable"),
     "trigger that says 40001": (SPEAKS.format("errcode = '40001'"), "", "40001", "SerializationFailure"),
-    "trigger that keeps the row": ("return null;", "", "22012", "DivisionByZero"),
+    "trigger that keeps the row": ("return null;", "", "not_changed", "a trigger kept the row from being changed"),
 }
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from adapters.postgres.transaction import TransactionOptions
 from adapters.uuid_utils.identifiers import Uuid7Identifiers
-from application.lanes import ThreadLanes
+from application.lanes import Lanes
 from application.online.session_heartbeat import SessionHeartbeat
 from application.online.start_session import StartSession
 from application.ports.run_observation import RunOutcome, TransactionFailed
@@ -192,7 +192,7 @@ def test_br_40_a_stricter_isolation_of_the_role_is_not_ours(scenario: Scenario, 
 def test_br_40_two_closers_beside_heartbeats(scenario: Scenario, isolation: str) -> None:
     """BR-40: within two ticks of two instances all that is still stale is closed; no transaction fails."""
     scenario.set_role_default("default_transaction_isolation", isolation)
-    closers = [scenario.closer(), scenario.closer(lanes=ThreadLanes(2))]
+    closers = [scenario.closer(), scenario.closer(lanes=Lanes(2))]
     sessions = scenario.add_sessions(300)
     scenario.add_views(sessions)
     devices = [row[0] for row in scenario.execute("select anonymous_id from user_activity.sessions")]

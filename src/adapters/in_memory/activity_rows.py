@@ -3,7 +3,10 @@
 from collections.abc import Sequence
 from uuid import UUID
 
+from attrs import evolve
+
 from adapters.in_memory.row_locks import LockMode
+from adapters.in_memory.tables import Row
 from adapters.in_memory.transaction import Transaction
 from application.ports.store_errors import ActiveSessionExists, TransactionRefused
 from domain.activity import ActivityStatus
@@ -47,15 +50,16 @@ class InMemorySessions:
     def save(self, session: Session) -> None:
         with self._transaction.statement():
             self._transaction.lock(session.id)
-            self._transaction.changed_sessions[session.id] = session
+            stored = self._transaction.session(session.id)
+            if stored is not None:
+                saved = evolve(stored, last_activity_at=session.last_activity_at, user_id=session.user_id)
+                self._transaction.changed_sessions[session.id] = saved
 
     def close(self, sessions: Sequence[Session]) -> None:
         with self._transaction.statement():
             for session in sessions:
-                _check_closed(session)
-                if self._transaction.refuses(session):
-                    raise TransactionRefused(kind="P0001", reason="a trigger refused the row")
                 self._transaction.lock(session.id)
+                _check_closing(self._transaction, self._transaction.session(session.id), session)
                 self._transaction.changed_sessions[session.id] = session
 
     def _active_of(self, anonymous_id: UUID) -> list[Session]:
@@ -101,19 +105,24 @@ class InMemoryPropertyObjectViews:
     def save(self, view: PropertyObjectView) -> None:
         with self._transaction.statement():
             self._transaction.lock(view.id)
-            self._transaction.changed_views[view.id] = view
+            stored = self._transaction.view(view.id)
+            if stored is not None:
+                saved = evolve(stored, last_activity_at=view.last_activity_at)
+                self._transaction.changed_views[view.id] = saved
 
     def close(self, views: Sequence[PropertyObjectView]) -> None:
         with self._transaction.statement():
             for view in views:
-                _check_closed(view)
-                if self._transaction.refuses(view):
-                    raise TransactionRefused(kind="P0001", reason="a trigger refused the row")
                 self._transaction.lock(view.id)
+                _check_closing(self._transaction, self._transaction.view(view.id), view)
                 self._transaction.changed_views[view.id] = view
 
 
-def _check_closed(row: Session | PropertyObjectView) -> None:
-    """The checks of the tables (specification §2)."""
-    if row.duration is None or row.duration.total_seconds() < 0:
+def _check_closing(transaction: Transaction, before: Row | None, after: Row) -> None:
+    """What the tables, and the statements that close, hold against anybody (INV-SES-006, INV-LV-008)."""
+    if before is None or before.status is not ActivityStatus.ACTIVE:
+        raise TransactionRefused(kind="not_changed", reason="the row is not Active")
+    if after.duration is None or after.duration.total_seconds() < 0:
         raise TransactionRefused(kind="23514", reason="the duration is negative or missing")
+    if transaction.refuses(after):
+        raise TransactionRefused(kind="P0001", reason="a trigger refused the row")

@@ -12,7 +12,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from adapters.postgres.errors import connection_failure
 from adapters.postgres.times import load_times_in_utc
-from application.ports.store_errors import StoreUnavailable
+from application.ports.store_errors import ConnectingCancelled
 
 Cursor = psycopg.Cursor[tuple[Any, ...]]
 
@@ -113,7 +113,7 @@ class Connections:
                 return connected.result(_CANCELLATION_SECONDS)
             except TimeoutError:
                 if self._is_cancelled():
-                    raise StoreUnavailable(kind="cancelled", reason="connecting was given up: asked to stop") from None
+                    raise ConnectingCancelled(kind="cancelled", reason="connecting was given up") from None
 
     def _connect_into(self, connected: "Future[Connection]") -> None:
         try:

@@ -30,6 +30,11 @@ _REASON_LENGTH_MAX: Final = 200
 def translate(error: psycopg.Error, *, is_connection_usable: bool) -> StoreError:
     """The error as the application knows it."""
     state = error.sqlstate or ""
+    if not state and not is_connection_usable:
+        return StoreUnavailable(kind="connection", reason="the connection was lost")
+    if state == "22012" and not _is_raised_inside_a_function(error):
+        # The only division here is the one by which the closing statements compare their row count.
+        return TransactionRefused(kind="not_changed", reason="a trigger kept the row from being changed")
     reason = _reason(error)
     if not is_connection_usable or state.startswith(_CONNECTION_CLASSES):
         return StoreUnavailable(kind="connection", reason=reason)

@@ -1,5 +1,6 @@
 """The contract of the Sessions and PropertyObjectViews ports."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from uuid import uuid4
 
@@ -7,6 +8,7 @@ from attrs import evolve
 
 from application.contracts.subject import StoreContract, a_session, a_view
 from application.ports.store_errors import ActiveSessionExists, TransactionRefused
+from application.ports.unit_of_work import UnitOfWork
 from domain.activity import ActivityStatus
 
 SECOND = timedelta(seconds=1)
@@ -117,6 +119,56 @@ class ActivityRowsContract(StoreContract):
             assert self.subject.view(view.id) == view.close(now)
             for row in (self.session_of(session.id), self.view_of(view.id)):
                 assert (row.status, row.ended_at, row.duration) == (ActivityStatus.INACTIVE, now, length)
+
+    def test_a_closed_row_is_not_closed_again(self) -> None:
+        """At most once, whoever tries: the second closing fails its transaction (INV-SES-006, INV-LV-008)."""
+        now = self.store.clock.read()
+        session = a_session(now)
+        view = a_view(session, now)
+        self.put(session.close(now), view.close(now))
+        for attempt in (
+            lambda work: work.sessions.close([session.close(now + SECOND)]),
+            lambda work: work.views.close([view.close(now + SECOND)]),
+        ):
+            try:
+                self._commit(attempt)
+            except TransactionRefused:
+                continue
+            raise AssertionError("a row was closed twice")
+        assert self.session_of(session.id).ended_at == self.view_of(view.id).ended_at == now
+
+    def test_an_unknown_row_cannot_be_closed(self) -> None:
+        """What is not there has no event."""
+        now = self.store.clock.read()
+        session = a_session(now)
+        for attempt in (
+            lambda work: work.sessions.close([session.close(now)]),
+            lambda work: work.views.close([a_view(session, now).close(now)]),
+        ):
+            try:
+                self._commit(attempt)
+            except TransactionRefused:
+                continue
+            raise AssertionError("a row that does not exist was closed")
+
+    def _commit(self, change: Callable[[UnitOfWork], None]) -> None:
+        with self.store.begin() as unit_of_work:
+            change(unit_of_work)
+            unit_of_work.commit()
+
+    def test_saving_changes_nothing_else(self) -> None:
+        """A heartbeat that was overtaken by a closing does not open the row again."""
+        now = self.store.clock.read()
+        session = a_session(now)
+        view = a_view(session, now)
+        self.put(session.close(now), view.close(now))
+        with self.store.begin() as unit_of_work:
+            unit_of_work.views.lock(view.id)
+            unit_of_work.sessions.save(evolve(session, last_activity_at=now))
+            unit_of_work.views.save(evolve(view, last_activity_at=now))
+            unit_of_work.commit()
+        assert self.session_of(session.id) == evolve(session.close(now), last_activity_at=now)
+        assert self.view_of(view.id) == evolve(view.close(now), last_activity_at=now)
 
     def test_a_negative_duration_is_refused(self) -> None:
         """The tables' checks hold against anybody (`chk_…_duration_nonneg`), and take the whole transaction."""

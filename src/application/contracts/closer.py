@@ -277,6 +277,7 @@ class CloserContract(UseCasesContract):
         assert message.aggregate_id == session.id
         assert message.occurred_at == self.session_of(session.id).ended_at
         assert message.id.version == 7
+        assert message.id.int >> 80 == int(message.occurred_at.timestamp() * 1000), "made of the store's time (D-12)"
         assert json.loads(message.payload) == {
             "sessionId": str(session.id),
             "anonymousId": str(session.anonymous_id),
@@ -440,7 +441,9 @@ class OnlineCommandsContract(UseCasesContract):
         assert self.session_of(linked.session.id) == linked.session
         assert (linked.session.user_id, linked.session.anonymous_id) == (user_id, session.anonymous_id)
         messages = self.subject.messages()
-        assert len({message.correlation_id for message in messages}) == 1
+        [correlation_id] = {message.correlation_id for message in messages}
+        assert correlation_id.version == 7
+        assert correlation_id not in {session.id, linked.session.id}
         payloads = [json.loads(message.payload) for message in messages]
         assert [payload["userId"] for payload in payloads] == [str(session.user_id)] * 3
         report = self.run().report

@@ -3,18 +3,25 @@
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import datetime, timedelta
 from threading import Barrier
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from attrs import evolve
 
 from application.contracts.subject import StoreContract, a_session, a_view
+from application.online.start_session import StartSession
 from application.ports.store_errors import ActiveSessionExists, TransactionRefused
 from domain.session import Session
 
 MINUTE = timedelta(minutes=1)
 PATIENCE_SECONDS = 20.0
+
+
+class _RandomIdentifiers:
+    def new(self, at: datetime) -> UUID:
+        """An id."""
+        return uuid4()
 
 
 class RowLockingContract(StoreContract):
@@ -100,6 +107,19 @@ class RowLockingContract(StoreContract):
         assert by_device is None
         assert view_seen == view.close(now)
 
+    def test_a_view_is_locked_after_its_session(self) -> None:
+        """Everybody locks the session first: somebody who holds it alone is waited for (D-13)."""
+        now = self.store.clock.read()
+        session = a_session(now)
+        view = a_view(session, now)
+        self.put(session, view)
+        with ThreadPoolExecutor(1) as clients:
+            with self.store.begin() as other:
+                assert other.sessions.lock(session.id) == session
+                waiting = clients.submit(self._lock_view, view.id)
+                self.wait_until(lambda: self.subject.waiting() == 1)
+            assert waiting.result(PATIENCE_SECONDS) == view
+
     def test_a_rollback_lets_the_waiting_go_on_as_if_nothing_had_been(self) -> None:
         """What a rolled back transaction changed is never seen."""
         now = self.store.clock.read()
@@ -149,6 +169,20 @@ class RowLockingContract(StoreContract):
                 assert (waiting.exception(PATIENCE_SECONDS) is None) is not commits
             if commits:
                 assert isinstance(waiting.exception(), ActiveSessionExists)
+
+    def test_two_devices_calls_at_once_end_in_the_same_session(self) -> None:
+        """start-session twice at the same moment: one begins the session, the other finds it (specification §6)."""
+        anonymous_id = uuid4()
+        start = StartSession(store=self.store, identifiers=_RandomIdentifiers())
+        first = a_session(self.store.clock.read(), idle=timedelta(0))
+        with ThreadPoolExecutor(2) as clients:
+            with self.store.begin() as unit_of_work:
+                unit_of_work.sessions.add(evolve(first, anonymous_id=anonymous_id))
+                unit_of_work.stale_sessions.count(first.created_at)  # an answer that comes after the insert
+                waiting = [clients.submit(lambda: start(anonymous_id=anonymous_id)) for _ in range(2)]
+                self.wait_until(lambda: self.subject.waiting() == 2)
+                unit_of_work.commit()
+            assert [future.result(PATIENCE_SECONDS).id for future in waiting] == [first.id] * 2
 
     def test_a_deadlock_costs_one_of_the_two(self) -> None:
         """Two commands that lock in opposite order: one is refused, the other goes on."""

@@ -5,10 +5,10 @@ from uuid import UUID
 
 from attrs import frozen
 
-from application.closing import record_ended
 from application.online.errors import SessionNotFound
 from application.ports.activity_store import ActivityStore
 from application.ports.identifiers import Identifiers
+from application.record_ended import record_ended
 from domain.closing import OpenSession
 from domain.session import Session
 

@@ -22,11 +22,10 @@ class StartSession:
 
     def __call__(self, *, anonymous_id: UUID) -> Session:
         """The device's Active session. Raises StoreError."""
-        while True:
-            try:
-                return self._start(anonymous_id)
-            except ActiveSessionExists:
-                continue  # somebody else's is there by now: the next look finds it, or finds it closed again
+        try:
+            return self._start(anonymous_id)
+        except ActiveSessionExists:
+            return self._start(anonymous_id)  # somebody else's is there by now, and is found
 
     def _start(self, anonymous_id: UUID) -> Session:
         now = self.store.clock.read()

@@ -17,4 +17,4 @@ class ActivityStore(Protocol):
         """A new unit of work, to be entered by `with`. Safe to call from several threads."""
 
     def close(self) -> None:
-        """Lets go of all resources; open units of work are rolled back."""
+        """Lets go of all resources, when no unit of work is open any more."""

@@ -49,36 +49,32 @@ class ViewPage:
     """All rows of the page in the order of the run, unreadable ones included."""
 
 
-class HangingViews(Protocol):
-    """Phase A: Active views whose own last activity is before the cutoff. Locked rows are skipped, not waited for."""
+class Claiming(Protocol[Row_co]):
+    """Rows by id, for both phases. Locked rows are skipped, not waited for."""
+
+    def claim(self, ids: Sequence[UUID], cutoff: datetime) -> Claim[Row_co]:
+        """Locks those of the rows that are still Active and stale."""
+
+    def newest(self, cutoff: datetime) -> UUID | None:
+        """The row that a run would come to last; not locked."""
+
+    def count(self, cutoff: datetime) -> int:
+        """How many rows are still stale."""
+
+
+class HangingViews(Claiming[HangingView], Protocol):
+    """Phase A: Active views whose own last activity is before the cutoff."""
 
     def claim_page(self, cutoff: datetime, after: RowReference | None, limit: int) -> ViewPage:
         """Locks up to `limit` views that come after `after`, oldest first."""
 
-    def claim(self, ids: Sequence[UUID], cutoff: datetime) -> Claim[HangingView]:
-        """Locks those of the views that are still Active and stale."""
 
-    def newest(self, cutoff: datetime) -> UUID | None:
-        """The view that a run would come to last; not locked."""
+class StaleSessions(Claiming[OpenSession], Protocol):
+    """Phase B: Active sessions whose last activity is before the cutoff.
 
-    def count(self, cutoff: datetime) -> int:
-        """How many views are still stale."""
-
-
-class StaleSessions(Protocol):
-    """Phase B: Active sessions whose last activity is before the cutoff. Locked rows are skipped, not waited for."""
+    `claim` locks the sessions first, then, in a later statement, their Active views. The order matters: only a
+    statement that begins under the session's lock sees every view opened before it.
+    """
 
     def page(self, cutoff: datetime, after: RowReference | None, limit: int) -> Sequence[RowReference]:
         """Up to `limit` candidates that come after `after`, oldest first; not locked."""
-
-    def claim(self, ids: Sequence[UUID], cutoff: datetime) -> Claim[OpenSession]:
-        """Locks those of the sessions that are still Active and stale, then, in a later statement, their Active views.
-
-        The order matters: only a statement that begins under the session's lock sees every view opened before it.
-        """
-
-    def newest(self, cutoff: datetime) -> UUID | None:
-        """The session that a run would come to last; not locked."""
-
-    def count(self, cutoff: datetime) -> int:
-        """How many sessions are still stale."""

@@ -18,6 +18,10 @@ class StoreUnavailable(StoreError):
     """Infrastructure: the store as a whole does not serve; the next row would fare no better."""
 
 
+class ConnectingCancelled(StoreUnavailable):
+    """The end was asked for while a connection was being made."""
+
+
 class AccessDenied(StoreUnavailable):
     """The store refuses for want of a right; an operator has to grant it."""
 

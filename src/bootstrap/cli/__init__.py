@@ -9,17 +9,15 @@ import sys
 from collections.abc import Mapping
 from importlib import import_module
 from io import StringIO
-from pathlib import Path
-from traceback import extract_tb
 from typing import Any, NamedTuple, NoReturn
 
 import click
 
+from bootstrap.defects import described_without_its_text
 from bootstrap.exit_codes import ExitCode, ExpectedError
 from bootstrap.passwords import without_passwords
 
 _INTERRUPTED = 128 + signal.SIGINT  # as a shell says it
-_FRAMES_SHOWN = 6
 
 
 class CommandEntry(NamedTuple):
@@ -80,22 +78,13 @@ class CommandLine(click.Group):
         except click.Abort:
             exit_code = _INTERRUPTED
         except Exception as error:
-            _say(_unexpected(error))
+            _say(f"unexpected {described_without_its_text(error)}")
             exit_code = ExitCode.UNEXPECTED_FAILURE
         sys.exit(int(exit_code or ExitCode.SUCCESS))
 
 
 def _say(line: str) -> None:
     click.echo(f"Error: {without_passwords(line)}", err=True)
-
-
-def _unexpected(error: Exception) -> str:
-    """Return the type of an error and the way to it, innermost call first.
-
-    Its text is left out: nobody knows what an unknown error quotes, a row with personal data perhaps.
-    """
-    frames = [f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in extract_tb(error.__traceback__)]
-    return f"unexpected {type(error).__name__} at {' < '.join(frames[: -_FRAMES_SHOWN - 1 : -1])}"
 
 
 @click.group(cls=CommandLine, entries=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})

@@ -8,12 +8,20 @@ import orjson
 from adapters.structlog import configure_logging
 from application.close_idle_activity import CloserRun
 from application.ports.run_observation import RunOutcome
-from application.ports.store_errors import AccessDenied, SchemaMissing, StoreUnavailable
+from application.ports.store_errors import (
+    AccessDenied,
+    ConnectingCancelled,
+    SchemaMissing,
+    StoreError,
+    StoreUnavailable,
+)
 from bootstrap.cli.options import settings_options
 from bootstrap.container import Container
 from bootstrap.exit_codes import ExitCode, ExpectedError
 from bootstrap.settings import Settings
 from bootstrap.stop_signal import StopSignal
+
+_LOCK_NOT_AVAILABLE = "55P03"  # a migration holds a table, say
 
 
 @click.command()
@@ -23,7 +31,8 @@ def run(*, settings: Settings, once: bool) -> ExitCode:
     """Close idle sessions and views, a run at each polling interval, until SIGTERM or SIGINT.
 
     With --once the exit code tells how the run went: 0 done, 3 some rows failed and stay Active, 69 the database is
-    unavailable or a table is missing, 75 another instance holds the single-instance lock, 77 a right is missing.
+    unavailable or a table is missing, 75 another instance holds the single-instance
+    lock, or somebody a table,, 77 a right is missing.
     """
     configure_logging(line_format=settings.log_format.value, level=settings.log_level.value)
     stop = StopSignal()
@@ -39,14 +48,14 @@ def run(*, settings: Settings, once: bool) -> ExitCode:
 def _run_once(container: Container) -> ExitCode:
     try:
         ended = container.closer().run()
-    except StoreUnavailable as error:
-        if container.stop().requested():  # so connecting was given up, or would have been: ended in order
-            return ExitCode.SUCCESS
-        raise expected(error) from None
+    except ConnectingCancelled:
+        return ExitCode.SUCCESS  # ended in order
+    except StoreError as error:
+        raise _expected(error) from None
     report = ended.report
     click.echo(orjson.dumps({"jobRunId": report.job_run_id} | report.summary()))
     if ended.error is not None:
-        raise expected(ended.error)
+        raise _expected(ended.error)
     return _exit_code(ended)
 
 
@@ -60,12 +69,16 @@ def _exit_code(ended: CloserRun) -> ExitCode:
     return ExitCode.SUCCESS
 
 
-def expected(error: StoreUnavailable) -> ExpectedError:
-    """What the process says and ends with when the store does not serve."""
+def _expected(error: StoreError) -> ExpectedError:
+    """What the process says and ends with when it is not for the rows that a run failed."""
     match error:
         case AccessDenied():
             return ExpectedError(f"a right is missing: {error.reason}", exit_code=ExitCode.MISSING_RIGHT)
         case SchemaMissing():
             line = f"the schema is not there: {error.reason}; run `activity-closer migrate`"
             return ExpectedError(line, exit_code=ExitCode.UNAVAILABLE)
-    return ExpectedError(f"the database is unavailable: {error.reason}", exit_code=ExitCode.UNAVAILABLE)
+        case StoreUnavailable():
+            return ExpectedError(f"the database is unavailable: {error.reason}", exit_code=ExitCode.UNAVAILABLE)
+    line = f"the database refused to select rows: {error.kind}, {error.reason}"
+    is_locked = error.kind == _LOCK_NOT_AVAILABLE
+    return ExpectedError(line, exit_code=ExitCode.TRY_AGAIN_LATER if is_locked else ExitCode.UNEXPECTED_FAILURE)

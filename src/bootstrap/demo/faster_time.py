@@ -19,7 +19,7 @@ class FasterClock:
     speed: float
 
     def read(self) -> datetime:
-        """The store's time, made faster. Raises StoreUnavailable."""
+        """The store's time, made faster. Raises StoreError."""
         return self._faster(self.clock.read())
 
     def now(self) -> datetime:

@@ -1,0 +1,72 @@
+"""How connections are made and kept, and what other programs know of them."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from hashlib import sha256
+
+import psycopg
+import pytest
+
+from adapters.postgres.connections import Connections, PreparedStatements
+from adapters.postgres.store import PostgresActivityStore
+from adapters.postgres.transaction import TransactionOptions
+from application.ports.store_errors import SingleInstanceHeld
+
+
+@pytest.fixture
+def other_program(database: str) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+    """A connection that is not the closer's."""
+    with psycopg.connect(database, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.mark.parametrize(("setting", "expected"), [("auto", True), ("on", True), ("off", False)])
+def test_statements_are_prepared_where_they_can_be(database: str, setting: PreparedStatements, expected: bool) -> None:
+    """On a direct connection `auto` prepares; `off` never does (specification §4)."""
+    with closing(Connections(database, prepared_statements=setting)) as connections:
+        connection = connections.borrow()
+        for _ in range(20):
+            connection.execute("select 1 + %s", [1])
+        row = connection.execute("select count(*) > 0 from pg_prepared_statements where from_sql = false").fetchone()
+        connections.give_back(connection)
+    assert row == (expected,)
+
+
+def test_the_connection_used_last_is_used_next(database: str) -> None:
+    """So a resting worker holds as few as its work needed, and each is known to answer."""
+    with closing(Connections(database)) as connections:
+        first, second = connections.borrow(), connections.borrow()
+        connections.give_back(first)
+        connections.give_back(second)
+        assert [connections.borrow(), connections.borrow()] == [second, first]
+        first.close()
+        second.close()
+
+
+def test_a_connection_that_is_not_idle_is_not_kept(database: str) -> None:
+    """Nobody gets into somebody else's transaction."""
+    with closing(Connections(database)) as connections:
+        connection = connections.borrow()
+        connection.execute("begin")
+        connections.give_back(connection)
+        assert connection.closed
+        with closing(connections.borrow()) as another:
+            assert another is not connection
+
+
+def test_the_single_instance_lock_is_known_by_its_name(
+    database: str, other_program: psycopg.Connection[tuple[object, ...]]
+) -> None:
+    """The key is the first 8 bytes of the SHA-256 of the fixed name, so other programs can take part (D-09)."""
+    name = b"Pin:lock:job:scheduled:activity-closer"
+    key = int.from_bytes(sha256(name).digest()[:8], signed=True)
+    store = PostgresActivityStore(database, options=TransactionOptions(is_single_instance=True))
+    with closing(store):
+        with other_program.transaction():
+            other_program.execute("select pg_advisory_xact_lock(%s)", [key])
+            with pytest.raises(SingleInstanceHeld), store.begin():
+                pass
+        with store.begin() as unit_of_work:
+            row = other_program.execute("select pg_try_advisory_xact_lock(%s)", [key]).fetchone()
+            assert row == (False,)
+            unit_of_work.commit()
