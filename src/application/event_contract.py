@@ -5,40 +5,48 @@ from typing import Final
 from uuid import UUID
 
 import orjson
+from attrs import frozen
 
 from application.ports.outbox import OutboxMessage
 from domain.closing import Ended, PropertyObjectViewEnded, SessionEnded
 
 CONTRACT_VERSION: Final = 1
-SESSION_ENDED_TOPIC: Final = "pin.user-activity.session-ended.v1"
-PROPERTY_OBJECT_VIEW_ENDED_TOPIC: Final = "pin.user-activity.property-object-view-ended.v1"
 
 _SECOND = timedelta(seconds=1)
+
+
+@frozen
+class EventContract:
+    """The names by which other systems know an event; they are fixed."""
+
+    aggregate_type: str
+    event_type: str
+    topic: str
+
+
+SESSION_ENDED: Final = EventContract("Session", "SessionEndedKafkaEvent", "pin.user-activity.session-ended.v1")
+PROPERTY_OBJECT_VIEW_ENDED: Final = EventContract(
+    "PropertyObjectView",
+    "PropertyObjectViewEndedKafkaEvent",
+    "pin.user-activity.property-object-view-ended.v1",
+)
 
 
 def message_of(ended: Ended, *, message_id: UUID, correlation_id: UUID, trace_parent: str | None) -> OutboxMessage:
     """The event as it goes into the outbox, serialised once and for all."""
     if isinstance(ended, SessionEnded):
-        return OutboxMessage(
-            id=message_id,
-            aggregate_type="Session",
-            aggregate_id=ended.session.id,
-            event_type="SessionEndedKafkaEvent",
-            contract_version=CONTRACT_VERSION,
-            topic=SESSION_ENDED_TOPIC,
-            payload=_session_ended(ended),
-            correlation_id=correlation_id,
-            trace_parent=trace_parent,
-            occurred_at=ended.ended_at,
-        )
+        contract, aggregate_id, payload = SESSION_ENDED, ended.session.id, _session_ended(ended)
+    else:
+        contract, aggregate_id = PROPERTY_OBJECT_VIEW_ENDED, ended.view.id
+        payload = _property_object_view_ended(ended)
     return OutboxMessage(
         id=message_id,
-        aggregate_type="PropertyObjectView",
-        aggregate_id=ended.view.id,
-        event_type="PropertyObjectViewEndedKafkaEvent",
+        aggregate_type=contract.aggregate_type,
+        aggregate_id=aggregate_id,
+        event_type=contract.event_type,
         contract_version=CONTRACT_VERSION,
-        topic=PROPERTY_OBJECT_VIEW_ENDED_TOPIC,
-        payload=_property_object_view_ended(ended),
+        topic=contract.topic,
+        payload=payload,
         correlation_id=correlation_id,
         trace_parent=trace_parent,
         occurred_at=ended.ended_at,

@@ -8,13 +8,13 @@ from uuid import UUID
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped] # it ships no types
 
-from application.event_contract import PROPERTY_OBJECT_VIEW_ENDED_TOPIC, SESSION_ENDED_TOPIC, message_of
+from application.event_contract import PROPERTY_OBJECT_VIEW_ENDED, SESSION_ENDED, message_of
 from domain.closing import HangingView, OpenSession
 from domain.property_object_view import PropertyObjectView
 from domain.session import Session
 from tests.contracts.event_schemas import faults_of, schema_of
 
-TOPICS = (SESSION_ENDED_TOPIC, PROPERTY_OBJECT_VIEW_ENDED_TOPIC)
+TOPICS = (SESSION_ENDED.topic, PROPERTY_OBJECT_VIEW_ENDED.topic)
 ENDED_AT = datetime(2026, 3, 2, 10, 30, tzinfo=UTC)
 
 
@@ -34,7 +34,7 @@ def payload_of(topic: str, *, user_id: UUID | None = None, filter_snapshot: str 
     last_activity_at = began + timedelta(seconds=2, milliseconds=500)
     closable = (
         OpenSession(session=session.touch(last_activity_at), open_views=())
-        if topic == SESSION_ENDED_TOPIC
+        if topic == SESSION_ENDED.topic
         else HangingView(view=view.touch(last_activity_at), user_id=user_id)
     )
     [ended] = closable.close(ENDED_AT)
@@ -67,7 +67,7 @@ def test_what_the_closer_writes_is_valid(topic: str, user_id: UUID | None) -> No
 @pytest.mark.parametrize("filter_snapshot", [None, "{}", "[1, 2]", '"text"', '{"price": 1e400, "a": {"b": null}}'])
 def test_any_filter_is_valid(filter_snapshot: str | None) -> None:
     """The filter is passed on, whatever JSON it is (D-10)."""
-    topic = PROPERTY_OBJECT_VIEW_ENDED_TOPIC
+    topic = PROPERTY_OBJECT_VIEW_ENDED.topic
     assert faults_of(topic, payload_of(topic, filter_snapshot=filter_snapshot)) == []
 
 

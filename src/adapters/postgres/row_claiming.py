@@ -81,76 +81,60 @@ class PostgresStaleSessions:
 
 
 def _claim_of_views(rows: Sequence[Values]) -> Claim[HangingView]:
-    """From the columns of `claim_hanging_views`."""
+    """From a view's columns and its session's user."""
     return Claim(
         rows=tuple(
-            HangingView(
-                view=PropertyObjectView(
-                    id=row[0],
-                    property_object_id=row[2],
-                    session_id=row[3],
-                    anonymous_id=row[4],
-                    view_source=row[5],
-                    filter_snapshot=row[6],
-                    status=ActivityStatus.ACTIVE,
-                    created_at=row[7],
-                    last_activity_at=row[8],
-                ),
-                user_id=row[9],
-            )
-            for row in rows
-            if not isinstance(row, PartialRow)
+            HangingView(view=_active_view(row), user_id=row[8]) for row in rows if not isinstance(row, PartialRow)
         ),
         unreadable=tuple(_unreadable(row[0]) for row in rows if isinstance(row, PartialRow)),
     )
 
 
 def _claim_of_sessions(sessions: Sequence[Values], views: Sequence[Values]) -> Claim[OpenSession]:
-    """From the columns of `lock_stale_sessions` and `lock_open_views`."""
+    """From sessions' columns, and views' columns with whether the view is locked."""
     views_of: defaultdict[UUID, list[Values]] = defaultdict(list)
     for view in views:
-        views_of[view[1]].append(view)
+        views_of[view[2]].append(view)
     rows, unreadable, deferred = [], [], []
     for session in sessions:
         own_views = views_of[session[0]]
-        if not all(view[-1] for view in own_views):
+        if not all(view[8] for view in own_views):
             deferred.append(session[0])
-        elif isinstance(session, PartialRow) or any(isinstance(view, PartialRow) for view in own_views):
+        elif any(isinstance(row, PartialRow) for row in (session, *own_views)):
             unreadable.append(_unreadable(session[0]))
         else:
-            rows.append(_open_session(session, own_views))
+            open_views = tuple(map(_active_view, own_views))
+            rows.append(OpenSession(session=_active_session(session), open_views=open_views))
     return Claim(rows=tuple(rows), unreadable=tuple(unreadable), deferred=tuple(deferred))
 
 
-def _open_session(session: Values, views: Sequence[Values]) -> OpenSession:
-    return OpenSession(
-        session=Session(
-            id=session[0],
-            anonymous_id=session[1],
-            user_id=session[2],
-            status=ActivityStatus.ACTIVE,
-            created_at=session[3],
-            last_activity_at=session[4],
-        ),
-        open_views=tuple(
-            PropertyObjectView(
-                id=view[0],
-                session_id=view[1],
-                property_object_id=view[2],
-                anonymous_id=view[3],
-                view_source=view[4],
-                filter_snapshot=view[5],
-                status=ActivityStatus.ACTIVE,
-                created_at=view[6],
-                last_activity_at=view[7],
-            )
-            for view in views
-        ),
+def _active_session(row: Values) -> Session:
+    return Session(
+        id=row[0],
+        anonymous_id=row[1],
+        user_id=row[2],
+        status=ActivityStatus.ACTIVE,
+        created_at=row[3],
+        last_activity_at=row[4],
+    )
+
+
+def _active_view(row: Values) -> PropertyObjectView:
+    return PropertyObjectView(
+        id=row[0],
+        property_object_id=row[1],
+        session_id=row[2],
+        anonymous_id=row[3],
+        view_source=row[4],
+        filter_snapshot=row[5],
+        status=ActivityStatus.ACTIVE,
+        created_at=row[6],
+        last_activity_at=row[7],
     )
 
 
 def _references(rows: Sequence[Values]) -> tuple[RowReference, ...]:
-    return tuple(RowReference(id=row[0], last_activity_at=row[1]) for row in rows)
+    return tuple(RowReference(id=row[0], last_activity_at=row[-1]) for row in rows)
 
 
 def _unreadable(row_id: UUID) -> UnreadableRow:

@@ -7,9 +7,8 @@ with claimed as materialized (
       and last_activity_at < %(cutoff)s
     for update skip locked
 )
-select claimed.id, claimed.last_activity_at::text, claimed.property_object_id, claimed.session_id, claimed.anonymous_id,
-       claimed.view_source, claimed.filter_snapshot::text, claimed.created_at, claimed.last_activity_at,
-       sessions.user_id
+select claimed.id, claimed.property_object_id, claimed.session_id, claimed.anonymous_id, claimed.view_source,
+       claimed.filter_snapshot::text, claimed.created_at, claimed.last_activity_at, sessions.user_id
 from claimed
 join user_activity.sessions on sessions.id = claimed.session_id
 order by claimed.last_activity_at, claimed.id

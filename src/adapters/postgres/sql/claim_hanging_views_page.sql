@@ -13,8 +13,8 @@ with page as materialized (
     limit %(limit)s
     for update skip locked
 )
-select page.id, page.last_activity_at::text, page.property_object_id, page.session_id, page.anonymous_id,
-       page.view_source, page.filter_snapshot::text, page.created_at, page.last_activity_at, sessions.user_id
+select page.id, page.property_object_id, page.session_id, page.anonymous_id, page.view_source,
+       page.filter_snapshot::text, page.created_at, page.last_activity_at, sessions.user_id, page.last_activity_at::text
 from page
 join user_activity.sessions on sessions.id = page.session_id
 order by page.last_activity_at, page.id
