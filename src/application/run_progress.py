@@ -21,7 +21,7 @@ from application.ports.run_observation import (
     RunReport,
     TransactionCommitted,
 )
-from application.ports.store_errors import StoreError, StoreUnavailable
+from application.ports.store_errors import AccessDenied, SchemaMissing, StoreError, StoreUnavailable
 from domain.closing import Ended, SessionEnded
 
 CONSECUTIVE_FAILURES_MAX: Final = 100
@@ -113,11 +113,15 @@ class RunProgress:
         self._observation.record(failure)
 
     def lose(self, error: StoreUnavailable) -> None:
-        """The store went away once; a second time for want of any answer in between ends the run (D-06)."""
+        """The store went away once; a second time for want of any answer in between ends the run (D-06).
+
+        A missing right or table ends it at once: another connection would not have it either.
+        """
         with self._mutex:
             self._losses_in_a_row += 1
             # One loss a lane: a restart of the server cuts the connections of all lanes at once.
-            if self._losses_in_a_row > self._losses_max and self._ending is None:
+            is_lasting = isinstance(error, AccessDenied | SchemaMissing)
+            if (is_lasting or self._losses_in_a_row > self._losses_max) and self._ending is None:
                 self._ending, self.error = RunOutcome.FAILED, error
 
     def is_in_doubt(self) -> bool:

@@ -8,11 +8,14 @@ MASK = "***"
 
 
 def check_database_url(database_url: str) -> None:
-    """Raise ValueError, without the text, if libpq cannot read `database_url`."""
+    """Raise ValueError, without the text, if libpq cannot read `database_url`, or would read it wrongly."""
     try:
-        Conninfo.parse(database_url.encode())
+        options = Conninfo.parse(database_url.encode())
     except (OperationalError, UnicodeEncodeError):  # both quote the text
         raise ValueError("not a libpq URL or DSN") from None
+    if any(option.keyword in {b"host", b"dbname"} and b"@" in (option.val or b"") for option in options):
+        # What libpq takes for the host is a piece of the password then, and errors would say it.
+        raise ValueError("a password in a URL needs @ : / ? percent-encoded")
 
 
 def masked_database_url(database_url: str) -> str:

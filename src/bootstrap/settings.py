@@ -102,7 +102,9 @@ class Settings:
         default=None,
         repr=SECRET,
         validator=optional(_readable_by_libpq),
-        metadata={ALLOWED: "a libpq URL or DSN, such as postgresql://user@host/database"},
+        metadata={
+            ALLOWED: "a libpq URL or DSN, as postgresql://user@host/database; in a URL passwords are percent-encoded"
+        },
     )
     """The PostgreSQL database; a password is better given by environment or file, where `ps` does not show it."""
 

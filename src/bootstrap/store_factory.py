@@ -20,8 +20,7 @@ def make_store(settings: Settings, cancellation: Cancellation) -> ActivityStore:
     Raises ExpectedError if it cannot be had.
     """
     if settings.store is not None:
-        database_url = None if settings.database_url is None else settings.database_url.get_secret_value()
-        return _factory(settings.store)(database_url)
+        return _made_by(settings.store, settings)
     return PostgresActivityStore(
         settings.required_database_url(),
         options=TransactionOptions(
@@ -34,13 +33,25 @@ def make_store(settings: Settings, cancellation: Cancellation) -> ActivityStore:
     )
 
 
+def _made_by(name: str, settings: Settings) -> ActivityStore:
+    database_url = None if settings.database_url is None else settings.database_url.get_secret_value()
+    store = _factory(name)(database_url)
+    if missing := [part for part in ("clock", "begin", "close") if not hasattr(store, part)]:
+        raise ExpectedError(
+            f"store {name!r} gave {type(store).__name__}, which is no ActivityStore: it lacks {', '.join(missing)}",
+            exit_code=ExitCode.WRONG_CONFIGURATION,
+        )
+    return store
+
+
 def _factory(name: str) -> Callable[[str | None], ActivityStore]:
     module_name, _, attribute = name.partition(":")
     try:
         factory = attrgetter(attribute)(import_module(module_name))
     except (ImportError, AttributeError) as error:
         raise ExpectedError(
-            f"store {name!r} cannot be loaded: {error}; it must name a callable as module:factory",
+            f"store {name!r} cannot be loaded: {error}; it must name a callable as module:factory, in a module"
+            " that is installed or on PYTHONPATH",
             exit_code=ExitCode.WRONG_CONFIGURATION,
         ) from None
     if not callable(factory):

@@ -73,3 +73,14 @@ def test_a_store_that_cannot_be_had(store: str, reason: str) -> None:
     assert reason in line
     assert "\n" not in line
     assert "geheim" not in line
+
+
+def no_store(_database_url: str | None) -> None:
+    """A factory that forgets its return."""
+
+
+def test_what_is_no_store_is_refused_by_name() -> None:
+    """The line says what came and what it lacks, not where in the program it failed."""
+    with pytest.raises(ExpectedError, match="gave NoneType.*lacks clock, begin") as refused:
+        make_store(Settings(store=f"{__name__}:no_store"), StopSignal())
+    assert refused.value.exit_code is ExitCode.WRONG_CONFIGURATION

@@ -134,10 +134,10 @@ SPEAKS = """raise exception using
     message = 'no ' || new.anonymous_id, detail = new.user_id::text, hint = new.device_ip_address, {};"""
 REFUSALS = {
     "check": ("new.duration := interval '-1 s';", "", "23514", "constraint chk_sessions_duration_nonneg"),
-    "own check": ("", "add constraint never check (status = 'Active')", "23514", "CheckViolation, constraint never"),
-    "not null": ("new.status := null;", "", "23502", "NotNullViolation, table sessions, column status"),
+    "own check": ("", "add constraint never check (status = 'Active')", "23514", "CheckViolation: constraint never"),
+    "not null": ("new.status := null;", "", "23502", "NotNullViolation: table sessions, column status"),
     "cast": ("", "add check (status = 'Active' or device_ip_address::int > 0) not valid", "22P02", "InvalidText"),
-    "trigger": (SPEAKS.format("errcode = 'P0001'"), "", "P0001", "RaiseException"),
+    "trigger": (SPEAKS.format("errcode = 'P0001'"), "", "P0001", "RaiseException: function trap_sessions"),
     "trigger's own state": (SPEAKS.format("errcode = 'ZZ001'"), "", "ZZ001", "ZZ001"),
     "trigger that says 42P01": (SPEAKS.format("errcode = '42P01'"), "", "42P01", "UndefinedTable"),
     "trigger that says 40001": (SPEAKS.format("errcode = '40001'"), "", "40001", "SerializationFailure"),

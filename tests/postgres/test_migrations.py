@@ -204,3 +204,33 @@ def run_by_psql(script: str, dsn: str) -> None:
         [psql, "-X", "-v", "ON_ERROR_STOP=1", "-f", "-", dsn], input=script, capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stderr
+
+
+LOSSES = [
+    "alter table user_activity.sessions drop column ended_at",
+    "alter table user_activity.sessions drop column duration",
+    "alter table user_activity.property_object_views drop column filter_snapshot",
+    "alter table user_activity.sessions drop constraint chk_sessions_duration_nonneg",
+    "alter table user_activity.property_object_views drop constraint chk_property_object_views_duration_nonneg",
+    "alter table user_activity.property_object_views drop constraint fk_property_object_views_session_id",
+    "drop index user_activity.ix_sessions_active_last_activity",
+    "drop index user_activity.ix_property_object_views_active_last_activity",
+    "drop index user_activity.ix_property_object_views_active_session",
+    "drop index user_activity.ux_sessions_active_anonymous_id",
+    "drop table user_activity.outbox",
+]
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_what_a_migrated_schema_has_lost_is_added_again(database: str, loss: str) -> None:
+    """The worker's error says "run migrate", so that has to help, whatever the version is (specification §6)."""
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(loss.encode())
+    found = status(database)
+    assert not found.pending
+    assert found.missing
+    assert sql(database).count("nothing to do") == 0
+    report = migrate(database)
+    assert report.done == found.missing
+    assert status(database).missing == ()
+    assert not migrate(database).done

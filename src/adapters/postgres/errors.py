@@ -5,6 +5,7 @@ the names of constraint, table and column, and messages known to hold names alon
 exception is not chained, because tracebacks print it.
 """
 
+import re
 from typing import Final
 
 import psycopg
@@ -25,6 +26,8 @@ _RESOURCE_CLASSES: Final = ("53", "58")
 _SCHEMA_STATES: Final = ("42P01", "42703", "3F000")
 _CLASSES_WITH_HARMLESS_MESSAGES: Final = ("08", "25", "28", "3D", "3F", "40", "42", "53", "55", "57", "58")
 _REASON_LENGTH_MAX: Final = 200
+_FUNCTION: Final = re.compile(r"[\w/]+ function ([^\s(]+)\(")
+"""Who raised it, at the head of the context; what follows there may quote values."""
 
 
 def translate(error: psycopg.Error, *, is_connection_usable: bool) -> StoreError:
@@ -67,10 +70,13 @@ def _reason(error: psycopg.Error) -> str:
     except KeyError:
         condition = error.sqlstate
     places = (("constraint", diag.constraint_name), ("table", diag.table_name), ("column", diag.column_name))
-    parts = [condition, *(f"{what} {name}" for what, name in places if name)]
+    parts = [*(f"{what} {name}" for what, name in places if name)]
+    if function := _FUNCTION.match(diag.context or ""):
+        parts.append(f"function {function[1]}")
     if error.sqlstate.startswith(_CLASSES_WITH_HARMLESS_MESSAGES) and not _is_raised_inside_a_function(error):
         parts.append(diag.message_primary or "")
-    printable = "".join(character if character.isprintable() else " " for character in ", ".join(parts))
+    text = f"{condition}: {', '.join(parts)}" if parts else condition
+    printable = "".join(character if character.isprintable() else " " for character in text)
     return printable[:_REASON_LENGTH_MAX]
 
 

@@ -56,6 +56,8 @@ def _show(status: SchemaStatus, output: str) -> None:
     click.echo(f"current version: {status.current or 'not migrated'}")
     click.echo(f"newest version:  {status.newest}")
     click.echo(f"pending:         {', '.join(status.pending) or 'nothing'}")
+    for missing in status.missing:
+        click.echo(f"lost since:      {missing}")
 
 
 @contextmanager

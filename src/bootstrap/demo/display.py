@@ -115,7 +115,9 @@ class LiveScreen:
         return Layout(group, size=len(self._console.render_lines(group)))
 
     def _runs(self, picture: Picture) -> Table:
-        table = _table("run of the closer", ">sessions closed", ">views", ">deferred", ">failed", ">left", ">took")
+        table = _table(
+            "run of the closer", ">sessions closed", ">views", ">deferred", ">failed", ">still stale", ">took"
+        )
         for run in reversed(picture.runs):
             report = run.report
             table.add_row(

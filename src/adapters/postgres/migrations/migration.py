@@ -9,10 +9,11 @@ from typing import Any, Final
 import psycopg
 from alembic.runtime.migration import MigrationContext, MigrationStep
 from alembic.script import Script, ScriptDirectory
-from attrs import frozen
+from attrs import evolve, frozen
 from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import NullPool, create_engine
 
+from adapters.postgres.migrations import adoption
 from adapters.postgres.migrations.adoption import (
     dropping,
     left_out_for_repetitions,
@@ -23,7 +24,7 @@ from adapters.postgres.migrations.catalog import SCHEMA, VERSION_TABLE, Catalog,
 from adapters.postgres.migrations.errors import MigrationFailed, MigrationRefused, translated_errors
 from adapters.postgres.migrations.guard import sole_migration
 from adapters.postgres.migrations.shape import ONE_ACTIVE_SESSION
-from adapters.postgres.migrations.steps import LOCK_TIMEOUT, LiveRunner, ScriptRunner, StepRunner
+from adapters.postgres.migrations.steps import LOCK_TIMEOUT, LiveRunner, ScriptRunner, Step, StepRunner
 
 _OPTIONS: Final[dict[str, Any]] = {
     "version_table": VERSION_TABLE,
@@ -46,6 +47,7 @@ class SchemaStatus:
     current: str | None  # None: not migrated
     newest: str  # the newest version that this program knows
     pending: tuple[str, ...]  # the versions that `migrate` would apply, oldest first
+    missing: tuple[str, ...] = ()  # what a migrated schema has lost since, and `migrate` would add again
 
 
 @frozen(kw_only=True)
@@ -83,6 +85,7 @@ def migrate(dsn: str, say: Callable[[str], None] = _say_nothing) -> MigrationRep
             context = MigrationContext.configure(work, opts=_OPTIONS | {"fn": _upgrades(scripts)})
             runner = LiveRunner(context, catalog, say)
             _run_pending(context, runner, scripts)
+            _repair(runner, before)
             _run_one_active_session(runner)
         report = MigrationReport(
             version_before=before.current,
@@ -100,7 +103,12 @@ def status(dsn: str) -> SchemaStatus:
     Raises DatabaseUnavailable, RightMissing or MigrationFailed.
     """
     with _connected(dsn, autocommit=True) as connection, translated_errors("reading the schema's version"):
-        return _status(Catalog(connection))
+        catalog = Catalog(connection)
+        found = _status(catalog)
+        if found.current is None or any(adoption.findings(catalog)):
+            return found
+        repairs = [*adoption.steps(catalog), *one_active_session_steps(catalog)]
+        return evolve(found, missing=tuple(step.says for step in repairs if isinstance(step, Step)))
 
 
 def sql(dsn: str) -> str:
@@ -123,6 +131,7 @@ def sql(dsn: str) -> str:
         context = MigrationContext.configure(dialect_name="postgresql+psycopg", opts=options)
         runner = ScriptRunner(context, catalog, script)
         _run_pending(context, runner, scripts)
+        _repair(runner, before)
         runner.run(one_active_session_steps(catalog))
     if not script.tell():
         return f"-- nothing to do: {SCHEMA} is at version {before.newest}\n"
@@ -187,10 +196,7 @@ def _fit_for(catalog: Catalog, before: SchemaStatus) -> list[Script]:
         raise MigrationRefused([f"{unknown}: use the program that migrated it, or a newer one"])
     directory = _scripts()
     scripts = [directory.get_revision(version) for version in before.pending]
-    findings = [
-        line for script in scripts if hasattr(script.module, "findings") for line in script.module.findings(catalog)
-    ]
-    if findings:
+    if findings := list(adoption.findings(catalog)):
         raise MigrationRefused(findings)
     return scripts
 
@@ -206,6 +212,12 @@ def _run_pending(context: MigrationContext, runner: StepRunner, scripts: list[Sc
     if not runner.catalog.schema_exists():
         runner.run([schema_step()])
     context.run_migrations(runner=runner)
+
+
+def _repair(runner: StepRunner, before: SchemaStatus) -> None:
+    """Adds again what a schema that was migrated earlier has lost since."""
+    if before.current is not None:
+        runner.run(adoption.steps(runner.catalog))
 
 
 def _run_one_active_session(runner: LiveRunner) -> None:
