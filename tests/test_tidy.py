@@ -171,7 +171,7 @@ def test_every_statement_is_used_and_every_used_one_is_there() -> None:
 
 def statements_named_in(path: Path) -> Iterator[str]:
     """The literals in the places of whatever takes the name of a statement."""
-    takers = {"statement", "send", "fetch", "fetch_partially", "fetch_all_partially", "_execute", "_send_closed"}
+    takers = {"send", "fetch", "fetch_partially", "fetch_all_partially", "_execute", "_send_closed", "_page"}
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in takers:
             for argument in node.args:

@@ -37,6 +37,7 @@ from application.ports.store_errors import (
     SingleInstanceHeld,
     StoreError,
     StoreUnavailable,
+    TransactionRefused,
 )
 from application.ports.unit_of_work import UnitOfWork
 from application.record_ended import record_ended
@@ -155,28 +156,43 @@ class CloserUseCase:
         is_full = True
         while is_full and run.goes_on(Phase.HANGING_VIEWS):
             page: ViewPage | None = None
+            references: Sequence[RowReference]
 
             def claim_page(unit_of_work: UnitOfWork, after: RowReference | None = after) -> Claim[Closable]:
                 nonlocal page
                 page = unit_of_work.hanging_views.claim_page(run.cutoff, after, self._options.batch_size)
                 return page.claim
 
-            closed = 0
             try:
                 self._clock.read()
                 closed = self._close_claimed(run, HANGING_VIEWS, claim_page)
+                assert page is not None, "what was closed has been claimed"
+                references = page.references
             except StoreError as error:
-                if page is None:
-                    if self._may_select_again(run, Phase.HANGING_VIEWS, error):
+                try:
+                    references = page.references if page else self._references_of(run, after, error)
+                except StoreError as selection_error:
+                    if self._may_select_again(run, Phase.HANGING_VIEWS, selection_error):
                         continue
                     return
-                ids = [reference.id for reference in page.references]
-                closed = self._divide(run, HANGING_VIEWS, ids, error)
-            assert page is not None, "a page that was closed has been claimed"
-            rows = len(page.references)
+                closed = self._divide(run, HANGING_VIEWS, [reference.id for reference in references], error)
+            rows = len(references)
             self._observation.record(BatchProcessed(phase=Phase.HANGING_VIEWS, rows=rows, closed=closed))
             is_full = rows == self._options.batch_size
-            after = page.references[-1] if page.references else after
+            after = references[-1] if references else after
+
+    def _references_of(self, run: RunProgress, after: RowReference | None, error: StoreError) -> Sequence[RowReference]:
+        """The rows of a page that could not be claimed whole, for one of its values, say: each can be tried (D-05).
+
+        Raises the error itself if it was not for the rows.
+        """
+        if isinstance(error, TransactionRefused):
+            with self._begin() as unit_of_work:
+                references = unit_of_work.hanging_views.page(run.cutoff, after, self._options.batch_size)
+                unit_of_work.commit()
+            if references:
+                return references
+        raise error
 
     def _close_stale_sessions(self, run: RunProgress) -> None:
         """Phase B: pages of candidates read ahead without locks, then a transaction a session, in all lanes."""

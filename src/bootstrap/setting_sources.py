@@ -18,6 +18,8 @@ _NOT_OURS = re.compile(
     r"|SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?"
 )
 
+_TEXT_LENGTH_MAX = 1_000_000  # whoever names an endless file by mistake is told, and not waited for
+
 
 class Origin(StrEnum):
     """The kinds of source, each stronger than the one before."""
@@ -90,13 +92,18 @@ def from_file(config: Given, problems: list[str]) -> dict[str, Given]:
     except UnreadableSourceError as error:
         problems.append(str(error))
         return {}
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # tomllib's own error is one, and a number of thousands of digits raises another
         problems.append(f"{config.source.name}: {path} is not a TOML file: {error}")
+        return {}
+    except RecursionError:
+        problems.append(f"{config.source.name}: {path} is not a settings file: it is nested too deeply")
         return {}
     given: dict[str, Given] = {}
     for key, value in entries.items():
         name = key.replace("-", "_")
-        if name not in known:
+        if isinstance(value, dict):
+            problems.append(f"unknown section [{key}] in {path}; keys stand at the top of the file, without a section")
+        elif name not in known:
             problems.append(f"unknown key {key!r} in {path}{_suggestion(name, known)}")
         elif name in given:
             problems.append(f"{name} is set twice in {path}")
@@ -120,7 +127,11 @@ def from_command_line(options: Mapping[str, str | bool | None]) -> dict[str, Giv
 
 def _text_of(path: str, *, named_by: str | None) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8")
+        with Path(path).open(encoding="utf-8") as source:
+            text = source.read(_TEXT_LENGTH_MAX + 1)
+        if len(text) <= _TEXT_LENGTH_MAX:
+            return text
+        reason = f"it is longer than {_TEXT_LENGTH_MAX} characters"
     except UnicodeDecodeError:
         reason = "it is not UTF-8 text"
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path

@@ -9,6 +9,7 @@ from adapters.postgres.store import PostgresActivityStore
 from adapters.postgres.transaction import TransactionOptions
 from application.ports.activity_store import ActivityStore
 from application.ports.cancellation import Cancellation
+from bootstrap.defects import described_without_its_text
 from bootstrap.exit_codes import ExitCode, ExpectedError
 from bootstrap.settings import Settings
 
@@ -35,7 +36,15 @@ def make_store(settings: Settings, cancellation: Cancellation) -> ActivityStore:
 
 def _made_by(name: str, settings: Settings) -> ActivityStore:
     database_url = None if settings.database_url is None else settings.database_url.get_secret_value()
-    store = _factory(name)(database_url)
+    try:
+        store = _factory(name)(database_url)
+    except ExpectedError:
+        raise
+    except Exception as error:  # somebody else's code: whatever it raises is about the setting
+        raise ExpectedError(
+            f"store {name!r} cannot be made: {described_without_its_text(error)}",
+            exit_code=ExitCode.WRONG_CONFIGURATION,
+        ) from None
     if missing := [part for part in ("clock", "begin", "close") if not hasattr(store, part)]:
         raise ExpectedError(
             f"store {name!r} gave {type(store).__name__}, which is no ActivityStore: it lacks {', '.join(missing)}",

@@ -17,7 +17,7 @@ from domain.closing import HangingView, OpenSession
 Hook = Callable[[str], None]
 """Called before each step, and with `committed` after a commit; what it raises comes out of the step.
 
-The steps: begin, claim_views_page, claim_views, sessions_page, claim_sessions, newest, count, commit.
+The steps: begin, claim_views_page, views_page, claim_views, sessions_page, claim_sessions, newest, count, commit.
 """
 
 
@@ -86,6 +86,10 @@ class HookedHangingViews:
     def claim_page(self, cutoff: datetime, after: RowReference | None, limit: int) -> ViewPage:
         self._hook("claim_views_page")
         return self._views.claim_page(cutoff, after, limit)
+
+    def page(self, cutoff: datetime, after: RowReference | None, limit: int) -> Sequence[RowReference]:
+        self._hook("views_page")
+        return self._views.page(cutoff, after, limit)
 
     def claim(self, ids: Sequence[UUID], cutoff: datetime) -> Claim[HangingView]:
         self._hook("claim_views")

@@ -140,12 +140,26 @@ class TestBadRows:
             scene.hook = failing("claim_sessions", outdated, *times)
             assert scene.run().report.closed_sessions == closed
 
+    def test_a_page_that_cannot_be_claimed_whole_is_claimed_in_parts(self) -> None:
+        """One value that the server cannot give out costs its row, and no other (D-05)."""
+        scene = Scene()
+        views = scene.put_hanging_views(9)
+        scene.hook = failing("claim_views_page", refused, 1, 2)
+        report = scene.run(batch_size=5).report
+        assert (report.outcome, report.closed_views, report.failed_items) == (RunOutcome.COMPLETED, 9, 0)
+        assert not scene.active(views)
+
     def test_a_selection_that_fails_leaves_the_other_phase_its_turn(self) -> None:
         """Phase A timing out does not keep phase B from closing; the run has failed all the same."""
         scene = Scene()
         scene.put_hanging_views(3)
         sessions = scene.put_stale_sessions(3)
-        scene.hook = failing("claim_views_page", refused, 1)
+
+        def refuses_both(step: str) -> None:
+            if step in {"claim_views_page", "views_page"}:
+                raise refused()
+
+        scene.hook = refuses_both
         ended = scene.run()
         assert (ended.report.outcome, ended.report.closed_sessions) == (RunOutcome.FAILED, 3)
         assert not scene.active(sessions)

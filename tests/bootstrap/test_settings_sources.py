@@ -56,7 +56,10 @@ def test_the_file_takes_what_toml_writes(tmp_path: Path) -> None:
     ("text", "line"),
     [
         ("batch_sise = 1", "unknown key 'batch_sise' in {file}; did you mean batch_size?"),
-        ("[closer]\nbatch_size = 1", "unknown key 'closer' in {file}"),
+        (
+            "[closer]\nbatch_size = 1",
+            "unknown section [closer] in {file}; keys stand at the top of the file, without a section",
+        ),
         ("config = 'other.toml'", "unknown key 'config' in {file}"),
         ("batch_size = 1\nbatch-size = 2", "batch_size is set twice in {file}"),
         ("batch_size = 0", "batch_size in {file} must be a whole number above 0, up to 999999999, not '0'"),
@@ -141,3 +144,26 @@ def test_variables_that_are_not_settings_are_left_alone() -> None:
     environment = {f"ACTIVITY_CLOSER_{name}": "x" for name in names}
     environment |= {"HOME": "x", "ACTIVITY": "x"}
     assert configure(environment=environment, command_line={}) == configure(environment={}, command_line={})
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("a = " + "[" * 100_000, "is not a settings file: it is nested too deeply"),
+        ("batch_size = " + "9" * 10_000, "is not a TOML file"),
+        ("# " + "x" * 1_100_000, "it is longer than 1000000 characters"),
+        ("[activity_closer]\nbatch_size = 5", "unknown section [activity_closer]"),
+    ],
+    ids=["deep", "long number", "long file", "section"],
+)
+def test_a_file_that_is_no_settings_file_is_one_clear_line(tmp_path: Path, content: str, said: str) -> None:
+    """Whatever stands in it, the file is named and what is wrong with it (specification §4)."""
+    file = tmp_path / "settings.toml"
+    file.write_text(content, encoding="utf-8")
+    with pytest.raises(ExpectedError) as refused:
+        configure(environment={"ACTIVITY_CLOSER_CONFIG": str(file)}, command_line={})
+    assert refused.value.exit_code is ExitCode.WRONG_CONFIGURATION
+    [line] = refused.value.lines
+    assert said in line
+    assert str(file) in line
+    assert len(line) < 400

@@ -81,6 +81,19 @@ def no_store(_database_url: str | None) -> None:
 
 def test_what_is_no_store_is_refused_by_name() -> None:
     """The line says what came and what it lacks, not where in the program it failed."""
-    with pytest.raises(ExpectedError, match="gave NoneType.*lacks clock, begin") as refused:
+    with pytest.raises(ExpectedError, match=r"gave NoneType.*lacks clock, begin") as refused:
         make_store(Settings(store=f"{__name__}:no_store"), StopSignal())
     assert refused.value.exit_code is ExitCode.WRONG_CONFIGURATION
+
+
+def failing_factory(_database_url: str | None) -> ForeignStore:
+    """A factory with a defect."""
+    raise RuntimeError("anon-7f3a")
+
+
+def test_a_factory_that_fails_is_named() -> None:
+    """Where it failed is said, and not its text, which may quote anything."""
+    with pytest.raises(ExpectedError, match="cannot be made: RuntimeError at") as refused:
+        make_store(Settings(store=f"{__name__}:failing_factory"), StopSignal())
+    assert refused.value.exit_code is ExitCode.WRONG_CONFIGURATION
+    assert "anon-7f3a" not in str(refused.value)

@@ -77,11 +77,9 @@ end $$;
 create trigger {name} before update on user_activity.{table}
     for each row when (new.status = 'Inactive') execute function {name}();
 """
-# Row security is asked row by row, after the statement's snapshot was taken and before the row is locked.
+# A view's condition is asked row by row, after the statement's snapshot was taken and before the row is locked.
 _READS_THAT_PAUSE = """
 create role {role};
-grant usage on schema user_activity to {role};
-grant select, insert, update on all tables in schema user_activity to {role};
 create table marked (id uuid);
 grant select on marked to {role};
 create function pauses(row_id uuid) returns boolean language plpgsql as $$
@@ -91,8 +89,10 @@ begin
     end if;
     return true;
 end $$;
-alter table user_activity.{table} enable row level security;
-create policy pauses on user_activity.{table} to {role} using (pauses(id)) with check (true);
+alter table user_activity.{table} rename to {table}_that_pause;
+create view user_activity.{table} as select * from user_activity.{table}_that_pause where pauses(id);
+grant usage on schema user_activity to {role};
+grant select, insert, update on all tables in schema user_activity to {role};
 """
 
 
@@ -244,6 +244,16 @@ class Scenario:
         role = f"closer_{uuid4().hex}"
         self._roles.append(role)
         self.execute(_READS_THAT_PAUSE.format(role=role, table=table))
+        return role
+
+    def plain_role(self) -> str:
+        """A role with rights on the tables and no way around row security."""
+        role = f"closer_{uuid4().hex}"
+        self._roles.append(role)
+        self.execute(
+            f"""create role {role}; grant usage on schema user_activity to {role};
+                grant select, insert, update on all tables in schema user_activity to {role}"""
+        )
         return role
 
     @contextmanager

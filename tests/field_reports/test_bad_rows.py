@@ -141,7 +141,12 @@ REFUSALS = {
     "trigger's own state": (SPEAKS.format("errcode = 'ZZ001'"), "", "ZZ001", "ZZ001"),
     "trigger that says 42P01": (SPEAKS.format("errcode = '42P01'"), "", "42P01", "UndefinedTable"),
     "trigger that says 40001": (SPEAKS.format("errcode = '40001'"), "", "40001", "SerializationFailure"),
-    "trigger that keeps the row": ("return null;", "", "not_changed", "a trigger kept the row from being changed"),
+    "trigger that keeps the row": (
+        "return null;",
+        "",
+        "not_changed",
+        "a trigger kept a row from being written as asked",
+    ),
 }
 
 

@@ -133,6 +133,9 @@ def _of_phase_a(rows: Rows) -> dict[str, Hot]:
             touched_max=2 * PAGE,
             indexes=_VIEW_INDEXES,
         ),
+        "references of views": Hot(
+            name="find_hanging_views", values=_page(rows, _BEGINNING), touched_max=PAGE, indexes=_VIEW_INDEXES
+        ),
         "views by id": Hot(name="claim_hanging_views", values={"ids": page[:250]} | cutoff, touched_max=2 * 250),
         "a view by id": Hot(name="claim_hanging_views", values={"ids": [view]} | cutoff, touched_max=2),
         "newest view": Hot(name="find_newest_hanging_view", values=cutoff, touched_max=1, indexes=_VIEW_INDEXES),
@@ -163,13 +166,13 @@ def _of_phase_b(rows: Rows) -> dict[str, Hot]:
         "views of a session": Hot(
             name="lock_open_views",
             values={"session_ids": [session]},
-            touched_max=2 * VIEWS_A_SESSION,
+            touched_max=1 + 2 * VIEWS_A_SESSION,
             indexes=_VIEWS_OF_SESSION_INDEXES,
         ),
         "views of 100 sessions": Hot(
             name="lock_open_views",
             values={"session_ids": page[:100]},
-            touched_max=2 * 100 * VIEWS_A_SESSION,
+            touched_max=100 * (1 + 2 * VIEWS_A_SESSION),
             indexes=_VIEWS_OF_SESSION_INDEXES,
         ),
         "newest session": Hot(name="find_newest_stale_session", values=cutoff, touched_max=1, indexes=_SESSION_INDEXES),
@@ -300,7 +303,7 @@ def test_a_session_of_thousands_of_views_is_locked_in_linear_time(connection: ps
             [big],
         )
         for plan_cache_mode in ("force_custom_plan", "force_generic_plan"):
-            locking = Hot(name="lock_open_views", values={"session_ids": [big]}, touched_max=20_006)
+            locking = Hot(name="lock_open_views", values={"session_ids": [big]}, touched_max=20_007)
             plan = plan_of(connection, locking, plan_cache_mode)
             assert touched_by(plan) <= locking.touched_max
             assert all(node["Actual Loops"] == 1 for node in nodes(plan))

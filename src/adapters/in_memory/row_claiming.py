@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import TypeVar
 from uuid import UUID
 
@@ -26,6 +27,10 @@ class InMemoryHangingViews:
             candidates = (view for view in _in_order(self._transaction.all_views(), cutoff) if _is_after(view, after))
             locked = self._lock(candidates, limit)
         return ViewPage(claim=Claim(rows=tuple(locked)), references=tuple(_reference(one.view) for one in locked))
+
+    def page(self, cutoff: datetime, after: RowReference | None, limit: int) -> Sequence[RowReference]:
+        with self._transaction.statement():
+            return _page(self._transaction.all_views(), cutoff, after, limit)
 
     def claim(self, ids: Sequence[UUID], cutoff: datetime) -> Claim[HangingView]:
         with self._transaction.statement():
@@ -61,8 +66,7 @@ class InMemoryStaleSessions:
 
     def page(self, cutoff: datetime, after: RowReference | None, limit: int) -> Sequence[RowReference]:
         with self._transaction.statement():
-            sessions = [s for s in _in_order(self._transaction.all_sessions(), cutoff) if _is_after(s, after)]
-        return [_reference(session) for session in sessions[:limit]]
+            return _page(self._transaction.all_sessions(), cutoff, after, limit)
 
     def claim(self, ids: Sequence[UUID], cutoff: datetime) -> Claim[OpenSession]:
         # Two statements, each with a view of its own of what is committed, as D-03 has it.
@@ -113,3 +117,8 @@ def _reference(row: Session | PropertyObjectView) -> RowReference:
 
 def _is_after(row: Session | PropertyObjectView, after: RowReference | None) -> bool:
     return after is None or _position(row) > (datetime.fromisoformat(after.last_activity_at), after.id)
+
+
+def _page(rows: Iterable[Row], cutoff: datetime, after: RowReference | None, limit: int) -> list[RowReference]:
+    candidates = (row for row in _in_order(rows, cutoff) if _is_after(row, after))
+    return [_reference(row) for row in islice(candidates, limit)]

@@ -21,13 +21,13 @@ from application.ports.store_errors import (
     TransactionRefused,
 )
 
-_CONNECTION_CLASSES: Final = ("08", "57P01", "57P02", "57P03")
+_CONNECTION_STATES: Final = ("08", "57P01", "57P02", "57P03")
 _RESOURCE_CLASSES: Final = ("53", "58")
 _SCHEMA_STATES: Final = ("42P01", "42703", "3F000")
 _CLASSES_WITH_HARMLESS_MESSAGES: Final = ("08", "25", "28", "3D", "3F", "40", "42", "53", "55", "57", "58")
 _REASON_LENGTH_MAX: Final = 200
-_FUNCTION: Final = re.compile(r"[\w/]+ function ([^\s(]+)\(")
-"""Who raised it, at the head of the context; what follows there may quote values."""
+_FUNCTION: Final = re.compile(r'^[\w/]+ function "?([^\s("]+)', re.MULTILINE)
+"""Who raised it, as the context says at the beginning of a line; what else stands there may quote values."""
 
 
 def translate(error: psycopg.Error, *, is_connection_usable: bool) -> StoreError:
@@ -35,11 +35,17 @@ def translate(error: psycopg.Error, *, is_connection_usable: bool) -> StoreError
     state = error.sqlstate or ""
     if not state and not is_connection_usable:
         return StoreUnavailable(kind="connection", reason="the connection was lost")
-    if state == "22012" and not _is_raised_inside_a_function(error):
-        # The only division here is the one by which the closing statements compare their row count.
-        return TransactionRefused(kind="not_changed", reason="a trigger kept the row from being changed")
     reason = _reason(error)
-    if not is_connection_usable or state.startswith(_CONNECTION_CLASSES):
+    if not is_connection_usable:
+        return StoreUnavailable(kind="connection", reason=reason)
+    if _is_raised_inside_a_function(error):
+        # A trigger may raise whatever it likes for one row: it says nothing of the store.
+        return TransactionRefused(kind=state, reason=reason)
+    return _raised_by_the_server(error, state, reason)
+
+
+def _raised_by_the_server(error: psycopg.Error, state: str, reason: str) -> StoreError:
+    if state.startswith(_CONNECTION_STATES):
         return StoreUnavailable(kind="connection", reason=reason)
     if state == "25006":
         return StoreUnavailable(kind="read_only", reason=reason)
@@ -47,10 +53,13 @@ def translate(error: psycopg.Error, *, is_connection_usable: bool) -> StoreError
         return StoreUnavailable(kind=state, reason=reason)
     if state == "42501":
         return AccessDenied(kind=state, reason=reason)
-    if state in _SCHEMA_STATES and not _is_raised_inside_a_function(error):
+    if state in _SCHEMA_STATES:
         return SchemaMissing(kind=state, reason=reason)
     if state == "0A000":
         return OutdatedPlan(kind=state, reason=reason)
+    if state == "22012":
+        # The only divisions here are those by which the writing statements compare their row count.
+        return TransactionRefused(kind="not_changed", reason="a trigger kept a row from being written as asked")
     if state == "23505" and error.diag.constraint_name == "ux_sessions_active_anonymous_id":
         return ActiveSessionExists(kind=state, reason=reason)
     return TransactionRefused(kind=state or "driver", reason=reason)
@@ -69,17 +78,19 @@ def _reason(error: psycopg.Error) -> str:
         condition = sqlstates.lookup(error.sqlstate).__name__
     except KeyError:
         condition = error.sqlstate
-    places = (("constraint", diag.constraint_name), ("table", diag.table_name), ("column", diag.column_name))
-    parts = [*(f"{what} {name}" for what, name in places if name)]
-    if function := _FUNCTION.match(diag.context or ""):
-        parts.append(f"function {function[1]}")
-    if error.sqlstate.startswith(_CLASSES_WITH_HARMLESS_MESSAGES) and not _is_raised_inside_a_function(error):
-        parts.append(diag.message_primary or "")
+    parts = []
+    if not _is_raised_inside_a_function(error):
+        places = (("constraint", diag.constraint_name), ("table", diag.table_name), ("column", diag.column_name))
+        parts = [f"{what} {name}" for what, name in places if name]
+        if error.sqlstate.startswith(_CLASSES_WITH_HARMLESS_MESSAGES):
+            parts.append(diag.message_primary or "")
+    else:
+        parts = [f"function {name}" for name in _FUNCTION.findall(diag.context or "")[:1]]
     text = f"{condition}: {', '.join(parts)}" if parts else condition
     printable = "".join(character if character.isprintable() else " " for character in text)
     return printable[:_REASON_LENGTH_MAX]
 
 
 def _is_raised_inside_a_function(error: psycopg.Error) -> bool:
-    """Whether a trigger or another function raised it: then neither its SQLSTATE nor its message is the server's."""
-    return error.diag.context is not None
+    """Whether a trigger, say, raised it: then neither its SQLSTATE nor its names or message need be the server's."""
+    return _FUNCTION.search(error.diag.context or "") is not None

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from adapters.postgres.transaction import PartialRow, Transaction, Values
+from adapters.postgres.transaction import Transaction, Values
 from application.ports.row_claiming import Claim, RowReference, UnreadableRow, ViewPage
 from domain.activity import ActivityStatus
 from domain.closing import HangingView, OpenSession
@@ -34,6 +34,9 @@ class PostgresHangingViews:
         )
         return ViewPage(claim=_claim_of_views(rows), references=_references(rows))
 
+    def page(self, cutoff: datetime, after: RowReference | None, limit: int) -> Sequence[RowReference]:
+        return _page(self._transaction, "find_hanging_views", cutoff, after, limit)
+
     def claim(self, ids: Sequence[UUID], cutoff: datetime) -> Claim[HangingView]:
         return _claim_of_views(self._transaction.fetch_partially("claim_hanging_views", ids=list(ids), cutoff=cutoff))
 
@@ -52,20 +55,10 @@ class PostgresStaleSessions:
         self._transaction = transaction
 
     def page(self, cutoff: datetime, after: RowReference | None, limit: int) -> Sequence[RowReference]:
-        after = after or _BEGINNING
-        return _references(
-            self._transaction.fetch(
-                "find_stale_sessions",
-                cutoff=cutoff,
-                after_id=after.id,
-                after_last_activity_at=after.last_activity_at,
-                limit=limit,
-            )
-        )
+        return _page(self._transaction, "find_stale_sessions", cutoff, after, limit)
 
     def claim(self, ids: Sequence[UUID], cutoff: datetime) -> Claim[OpenSession]:
-        # Both statements are under way before either is answered. Views of a session that could not be locked come
-        # too, and are let go with the transaction.
+        # Both statements are under way before either is answered.
         sessions, views = self._transaction.fetch_all_partially(
             ("lock_stale_sessions", {"ids": list(ids), "cutoff": cutoff}),
             ("lock_open_views", {"session_ids": list(ids)}),
@@ -83,10 +76,8 @@ class PostgresStaleSessions:
 def _claim_of_views(rows: Sequence[Values]) -> Claim[HangingView]:
     """From a view's columns and its session's user."""
     return Claim(
-        rows=tuple(
-            HangingView(view=_active_view(row), user_id=row[8]) for row in rows if not isinstance(row, PartialRow)
-        ),
-        unreadable=tuple(_unreadable(row[0]) for row in rows if isinstance(row, PartialRow)),
+        rows=tuple(HangingView(view=_active_view(row), user_id=row[8]) for row in rows if _is_whole_view(row)),
+        unreadable=tuple(_unreadable(row[0]) for row in rows if not _is_whole_view(row)),
     )
 
 
@@ -100,7 +91,7 @@ def _claim_of_sessions(sessions: Sequence[Values], views: Sequence[Values]) -> C
         own_views = views_of[session[0]]
         if not all(view[8] for view in own_views):
             deferred.append(session[0])
-        elif any(isinstance(row, PartialRow) for row in (session, *own_views)):
+        elif not (_is_whole_session(session) and all(map(_is_whole_view, own_views))):
             unreadable.append(_unreadable(session[0]))
         else:
             open_views = tuple(map(_active_view, own_views))
@@ -133,12 +124,39 @@ def _active_view(row: Values) -> PropertyObjectView:
     )
 
 
+def _is_whole_session(row: Values) -> bool:
+    """Whether every value is there that a session must have; what the driver could not load is not."""
+    return not (row[1] is None or row[3] is None or row[4] is None)
+
+
+def _is_whole_view(row: Values) -> bool:
+    """As with a session; a view may lack its filter."""
+    return not (
+        row[1] is None or row[2] is None or row[3] is None or row[4] is None or row[6] is None or row[7] is None
+    )
+
+
+def _page(
+    transaction: Transaction, statement: str, cutoff: datetime, after: RowReference | None, limit: int
+) -> tuple[RowReference, ...]:
+    after = after or _BEGINNING
+    return _references(
+        transaction.fetch(
+            statement,
+            cutoff=cutoff,
+            after_id=after.id,
+            after_last_activity_at=after.last_activity_at,
+            limit=limit,
+        )
+    )
+
+
 def _references(rows: Sequence[Values]) -> tuple[RowReference, ...]:
     return tuple(RowReference(id=row[0], last_activity_at=row[-1]) for row in rows)
 
 
 def _unreadable(row_id: UUID) -> UnreadableRow:
-    return UnreadableRow(id=row_id, reason="a time of the row, or of one of its views, is out of range")
+    return UnreadableRow(id=row_id, reason="a value of the row, or of one of its views, is missing or out of range")
 
 
 def _first_id(rows: Sequence[Values]) -> UUID | None:

@@ -26,10 +26,6 @@ SINGLE_INSTANCE_LOCK: Final = int.from_bytes(
 """The lock's name as PostgreSQL takes it (D-09)."""
 
 
-class PartialRow(Values):
-    """A row with values that the driver cannot load, a time beyond the year 9999, say; they are None in it."""
-
-
 @frozen(kw_only=True)
 class TransactionOptions:
     """What holds for each transaction."""
@@ -80,7 +76,7 @@ class Transaction:
             return self._execute(name, parameters).fetchall()
 
     def fetch_partially(self, name: str, **parameters: object) -> list[Values]:
-        """As `fetch`, with a PartialRow in place of a row that the driver cannot load (D-05)."""
+        """As `fetch`, with None for a value that the driver cannot load, a time after the year 9999, say (D-05)."""
         return self.fetch_all_partially((name, parameters))[0]
 
     def fetch_all_partially(self, *statements: tuple[str, Mapping[str, object]]) -> list[list[Values]]:
@@ -154,15 +150,13 @@ def _load_what_can_be(cursor: Cursor[Values]) -> list[Values]:
     rows: list[Values] = []
     for position in range(result.ntuples):
         values: list[object] = []
-        is_whole = True
         for index, loader in enumerate(loaders):
             raw = result.get_value(position, index)
             try:
                 values.append(None if raw is None else loader.load(raw))
             except DataError:
                 values.append(None)
-                is_whole = False
-        rows.append(tuple(values) if is_whole else PartialRow(values))
+        rows.append(tuple(values))
     return rows
 
 

@@ -3,7 +3,8 @@
 import logging
 import sys
 from collections.abc import MutableMapping
-from typing import Any, Final, Literal, TextIO
+from contextlib import suppress
+from typing import Any, Final, Literal, TextIO, cast
 
 import orjson
 import structlog
@@ -30,9 +31,24 @@ def configure_logging(
             else structlog.processors.JSONRenderer(serializer=_json),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level.upper()]),
-        logger_factory=structlog.WriteLoggerFactory(stream),
+        logger_factory=structlog.WriteLoggerFactory(cast("TextIO", _UnfailingStream(stream))),
         cache_logger_on_first_use=True,
     )
+
+
+class _UnfailingStream:
+    """A log that cannot be written, on a full disk or a closed pipe, must not end the work that it is about."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        with suppress(OSError, ValueError):
+            self._stream.write(text)
+
+    def flush(self) -> None:
+        with suppress(OSError, ValueError):
+            self._stream.flush()
 
 
 def _most_telling_first(_logger: object, _method: str, event: MutableMapping[str, Any]) -> dict[str, Any]:

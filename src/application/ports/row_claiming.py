@@ -55,6 +55,9 @@ class Claiming(Protocol[Row_co]):
     def claim(self, ids: Sequence[UUID], cutoff: datetime) -> Claim[Row_co]:
         """Locks those of the rows that are still Active and stale."""
 
+    def page(self, cutoff: datetime, after: RowReference | None, limit: int) -> Sequence[RowReference]:
+        """Up to `limit` candidates that come after `after`, oldest first; not locked, no values loaded."""
+
     def newest(self, cutoff: datetime) -> UUID | None:
         """The row that a run would come to last; not locked."""
 
@@ -75,6 +78,3 @@ class StaleSessions(Claiming[OpenSession], Protocol):
     `claim` locks the sessions first, then, in a later statement, their Active views. The order matters: only a
     statement that begins under the session's lock sees every view opened before it.
     """
-
-    def page(self, cutoff: datetime, after: RowReference | None, limit: int) -> Sequence[RowReference]:
-        """Up to `limit` candidates that come after `after`, oldest first; not locked."""

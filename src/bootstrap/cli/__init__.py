@@ -80,6 +80,9 @@ class CommandLine(click.Group):
         except Exception as error:
             _say(f"unexpected {described_without_its_text(error)}")
             exit_code = ExitCode.UNEXPECTED_FAILURE
+        # The work is done: a signal that comes while the interpreter ends has nothing left to end.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
         sys.exit(int(exit_code or ExitCode.SUCCESS))
 
 

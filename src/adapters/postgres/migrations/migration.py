@@ -148,7 +148,7 @@ def _connected(dsn: str, *, autocommit: bool) -> Iterator[psycopg.Connection[Any
         raise MigrationRefused(["the database address is malformed, must be a libpq URL or DSN"])
     with translated_errors("connecting to the database"):
         connection: psycopg.Connection[Any] = psycopg.connect(
-            dsn, autocommit=autocommit, application_name="activity-closer migrate"
+            dsn, autocommit=autocommit, application_name="activity-closer migrate", client_encoding="UTF8"
         )
     try:
         yield connection

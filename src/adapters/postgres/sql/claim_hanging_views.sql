@@ -10,5 +10,5 @@ with claimed as materialized (
 select claimed.id, claimed.property_object_id, claimed.session_id, claimed.anonymous_id, claimed.view_source,
        claimed.filter_snapshot::text, claimed.created_at, claimed.last_activity_at, sessions.user_id
 from claimed
-join user_activity.sessions on sessions.id = claimed.session_id
+left join user_activity.sessions on sessions.id = claimed.session_id
 order by claimed.last_activity_at, claimed.id

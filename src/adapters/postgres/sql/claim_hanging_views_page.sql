@@ -16,5 +16,6 @@ with page as materialized (
 select page.id, page.property_object_id, page.session_id, page.anonymous_id, page.view_source,
        page.filter_snapshot::text, page.created_at, page.last_activity_at, sessions.user_id, page.last_activity_at::text
 from page
-join user_activity.sessions on sessions.id = page.session_id
+-- A view whose session is gone counts too, or the page would not look full, and the phase would end.
+left join user_activity.sessions on sessions.id = page.session_id
 order by page.last_activity_at, page.id

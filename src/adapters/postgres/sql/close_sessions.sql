@@ -7,8 +7,11 @@ with closed as (
     from unnest((select %(ids)b::uuid[]), (select %(ended_at)b::timestamptz[]), (select %(durations)b::interval[]))
         as closing (id, ended_at, duration)
     where sessions.id = closing.id and sessions.status = 'Active'
-    returning sessions.id
+    returning sessions.status = 'Inactive'
+        and sessions.ended_at = closing.ended_at
+        and sessions.duration = closing.duration as is_as_asked
 )
--- A trigger may keep a row from being changed without an error. Its event must not be sent then, so this divides by
--- zero, which fails the transaction; asking for the count first would cost a round trip for each session.
-select 1 / (count(*) = cardinality(%(ids)b::uuid[]))::int from closed
+-- A trigger may keep a row from being changed, or change it otherwise, without an error. Its event must not be sent then,
+-- so this divides by zero, which fails the transaction; to ask first would cost a round trip for each session. The function
+-- is named with its schema: one of the same name for just this type, in another schema, would be preferred.
+select 1 / (count(*) filter (where is_as_asked) = pg_catalog.cardinality(%(ids)b::uuid[]))::int from closed
