@@ -1,7 +1,10 @@
 """How connections are made and kept, and what other programs know of them."""
 
+import os
+import signal
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import timedelta
 from hashlib import sha256
 
 import psycopg
@@ -52,6 +55,26 @@ def test_a_connection_that_is_not_idle_is_not_kept(database: str) -> None:
         assert connection.closed
         with closing(connections.borrow()) as another:
             assert another is not connection
+
+
+def test_a_server_that_falls_silent_is_given_up(database: str) -> None:
+    """A stopped backend acknowledges everything and answers nothing: the client's own limit ends the wait (D-06)."""
+    with closing(Connections(database, answer_timeout=timedelta(seconds=0.5))) as connections:
+        connection = connections.borrow()
+        backend = connection.info.backend_pid
+        try:
+            os.kill(backend, signal.SIGSTOP)
+        except (ProcessLookupError, PermissionError):
+            pytest.skip("the server's processes are out of reach: it runs elsewhere")
+        try:
+            with pytest.raises(psycopg.OperationalError):
+                connection.execute("select 1")
+        finally:
+            os.kill(backend, signal.SIGCONT)
+        assert connection.closed
+        connections.give_back(connection)
+        with closing(connections.borrow()) as another:
+            assert another.execute("select 1").fetchone() == (1,)
 
 
 def test_the_single_instance_lock_is_known_by_its_name(

@@ -4,36 +4,17 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from datetime import timedelta
 from threading import Lock, Thread
 from typing import Any, Final, Literal
 
 import psycopg
+from psycopg.abc import RV, PQGen
 from psycopg.conninfo import conninfo_to_dict
 
 from adapters.postgres.errors import connection_failure
 from adapters.postgres.times import load_times_in_utc
 from application.ports.store_errors import ConnectingCancelled
-
-Cursor = psycopg.Cursor[tuple[Any, ...]]
-
-
-class Connection(psycopg.Connection[tuple[Any, ...]]):
-    """A connection with a cursor for each statement.
-
-    As long as a cursor runs the same statement, the driver keeps what it has found out about the types of its
-    parameters: that saves a tenth of the client's time for a session.
-    """
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self._cursors: dict[str, Cursor] = {}
-
-    def cursor_for(self, statement: str) -> Cursor:
-        """The cursor that runs this statement and no other."""
-        if statement not in self._cursors:
-            self._cursors[statement] = self.cursor()
-        return self._cursors[statement]
-
 
 PreparedStatements = Literal["auto", "on", "off"]
 
@@ -49,8 +30,46 @@ _DEFAULTS: Final = {
 }
 _TRUSTED_IDLE_SECONDS: Final = 1.0
 """How long an idle connection is taken to be alive: within a run it is not tested before each transaction."""
+_LOOK_SECONDS: Final = 0.1
+"""How often a wait for an answer looks whether a signal has come."""
 _CANCELLATION_SECONDS: Final = 0.1
 """How often somebody who waits for a new connection looks whether the end was asked for."""
+
+Cursor = psycopg.Cursor[tuple[Any, ...]]
+
+
+class Connection(psycopg.Connection[tuple[Any, ...]]):
+    """A connection with a cursor for each statement, and an end to every wait for an answer.
+
+    As long as a cursor runs the same statement, the driver keeps what it has found out about the types of its
+    parameters: that saves a tenth of the client's time for a session.
+    """
+
+    answer_timeout_seconds: float | None = None
+    """The server's own timeouts do not help where it, or the network, has fallen silent; nor do keepalives, which the
+    kernel at the other end answers."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._cursors: dict[str, Cursor] = {}
+
+    def wait(self, gen: PQGen[RV], interval: float = _LOOK_SECONDS, timeout: float | None = None) -> RV:
+        """As the driver's, and no longer than the answer's timeout; then the connection is closed."""
+        began = time.monotonic()
+        limit = self.answer_timeout_seconds if timeout is None else timeout
+        try:
+            return super().wait(gen, interval=interval, timeout=limit)
+        except psycopg.OperationalError:
+            if limit is not None and time.monotonic() - began >= limit:
+                self.pgconn.finish()
+            raise
+
+    def cursor_for(self, statement: str) -> Cursor:
+        """The cursor that runs this statement and no other."""
+        if statement not in self._cursors:
+            self._cursors[statement] = self.cursor()
+        return self._cursors[statement]
+
 
 # The driver logs what it swallows while it closes a broken pipeline, rows in DETAIL included.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
@@ -70,10 +89,12 @@ class Connections:
         *,
         prepared_statements: PreparedStatements = "auto",
         is_cancelled: Callable[[], bool] = lambda: False,
+        answer_timeout: timedelta | None = None,
     ) -> None:
         self._parameters = {**_DEFAULTS, **conninfo_to_dict(dsn)}
         self._prepared_statements = prepared_statements
         self._is_cancelled = is_cancelled
+        self._answer_timeout = answer_timeout
         self._mutex = Lock()
         self._idle: list[tuple[Connection, float]] = []
 
@@ -124,6 +145,8 @@ class Connections:
     def _connect(self) -> Connection:
         try:
             connection = Connection.connect(**self._parameters, autocommit=True)  # type: ignore[arg-type] # libpq's names
+            if self._answer_timeout is not None:
+                connection.answer_timeout_seconds = self._answer_timeout.total_seconds()
             load_times_in_utc(connection)
             if self._prepared_statements == "off" or (
                 self._prepared_statements == "auto" and _is_behind_a_pooler(connection)

@@ -1,6 +1,8 @@
 """The store that the worker uses by default."""
 
 from collections.abc import Callable
+from datetime import timedelta
+from typing import Final
 
 from attrs import evolve
 
@@ -8,6 +10,9 @@ from adapters.postgres.clock import DatabaseClock
 from adapters.postgres.connections import Connections, PreparedStatements
 from adapters.postgres.transaction import Transaction, TransactionOptions
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
+
+_ANSWER_MARGIN: Final = timedelta(seconds=15)
+"""How much later than the server the client gives up a statement."""
 
 
 class PostgresActivityStore:
@@ -25,7 +30,12 @@ class PostgresActivityStore:
         is_cancelled: Callable[[], bool] = lambda: False,
     ) -> None:
         self._options = options or TransactionOptions()
-        self._connections = Connections(dsn, prepared_statements=prepared_statements, is_cancelled=is_cancelled)
+        self._connections = Connections(
+            dsn,
+            prepared_statements=prepared_statements,
+            is_cancelled=is_cancelled,
+            answer_timeout=self._options.statement_timeout + _ANSWER_MARGIN,
+        )
         # Reading the time is no work on rows, so it needs no lock: an instance that has to wait still says since when.
         self.clock = DatabaseClock(self._connections, evolve(self._options, is_single_instance=False))
 
