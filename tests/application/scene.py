@@ -11,7 +11,7 @@ from adapters.in_memory.observation import RecordingObservation
 from adapters.in_memory.store import InMemoryActivityStore
 from application.close_idle_activity import CloserRun, CloserUseCase
 from application.contracts.closer import StopAfter
-from application.contracts.subject import a_session, a_view
+from application.contracts.subject import a_session, a_view, put
 from application.lanes import Lanes
 from application.options import CloserOptions
 from application.ports.store_errors import (
@@ -43,13 +43,7 @@ class Scene:
         self.hook(step)
 
     def put(self, *rows: Session | PropertyObjectView) -> None:
-        with self.store.begin() as unit_of_work:
-            for row in rows:
-                if isinstance(row, Session):
-                    unit_of_work.sessions.add(row)
-                else:
-                    unit_of_work.views.add(row)
-            unit_of_work.commit()
+        put(self.store, *rows)
 
     def put_stale_sessions(self, count: int) -> list[Session]:
         """Stale sessions with a fresh view each, oldest first."""

@@ -48,13 +48,7 @@ class StoreContract:
 
     def put(self, *rows: Session | PropertyObjectView) -> None:
         """Commits rows as they are."""
-        with self.store.begin() as unit_of_work:
-            for row in rows:
-                if isinstance(row, Session):
-                    unit_of_work.sessions.add(row)
-                else:
-                    unit_of_work.views.add(row)
-            unit_of_work.commit()
+        put(self.store, *rows)
 
     def session_of(self, session_id: UUID) -> Session:
         """A session that must be there."""
@@ -71,6 +65,17 @@ class StoreContract:
     def aggregates(self) -> list[UUID]:
         """What the outbox's events are about, in the order of ids."""
         return sorted(message.aggregate_id for message in self.subject.messages())
+
+
+def put(store: ActivityStore, *rows: Session | PropertyObjectView) -> None:
+    """Commits rows as they are."""
+    with store.begin() as unit_of_work:
+        for row in rows:
+            if isinstance(row, Session):
+                unit_of_work.sessions.add(row)
+            else:
+                unit_of_work.views.add(row)
+        unit_of_work.commit()
 
 
 def a_session(
