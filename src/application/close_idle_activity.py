@@ -33,6 +33,7 @@ from application.ports.run_observation import (
 )
 from application.ports.store_errors import (
     ConnectingCancelled,
+    LockTimeout,
     OutdatedPlan,
     SingleInstanceHeld,
     StoreError,
@@ -186,7 +187,7 @@ class CloserUseCase:
 
         Raises the error itself if it was not for the rows.
         """
-        if isinstance(error, TransactionRefused):
+        if isinstance(error, TransactionRefused) and not isinstance(error, LockTimeout):
             with self._begin() as unit_of_work:
                 references = unit_of_work.hanging_views.page(run.cutoff, after, self._options.batch_size)
                 unit_of_work.commit()

@@ -16,6 +16,7 @@ from application.ports.run_observation import (
     TransactionFailed,
 )
 from application.ports.store_errors import (
+    LockTimeout,
     OutdatedPlan,
     StoreError,
 )
@@ -148,6 +149,15 @@ class TestBadRows:
         report = scene.run(batch_size=5).report
         assert (report.outcome, report.closed_views, report.failed_items) == (RunOutcome.COMPLETED, 9, 0)
         assert not scene.active(views)
+
+    def test_a_table_that_is_locked_is_not_waited_for_row_by_row(self) -> None:
+        """A claim that ran into the lock timeout gives its phase up: its rows would each wait as long (BR-31)."""
+        scene = Scene()
+        scene.put_hanging_views(9)
+        scene.hook = failing("claim_views_page", lambda: LockTimeout(kind="55P03", reason="locked"), 1)
+        ended = scene.run()
+        assert (ended.report.outcome, ended.report.closed_views) == (RunOutcome.FAILED, 0)
+        assert isinstance(ended.error, LockTimeout)
 
     def test_a_selection_that_fails_leaves_the_other_phase_its_turn(self) -> None:
         """Phase A timing out does not keep phase B from closing; the run has failed all the same."""

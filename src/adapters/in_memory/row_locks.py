@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable
 from enum import Enum, auto
 from threading import Condition
 
-from application.ports.store_errors import TransactionRefused
+from application.ports.store_errors import LockTimeout, TransactionRefused
 
 Transaction = object
 
@@ -37,7 +37,7 @@ class RowLocks:
         return True
 
     def lock(self, transaction: Transaction, row: Hashable, mode: LockMode) -> None:
-        """Takes the lock, waiting for it. Raises TransactionRefused for a deadlock, or a wait over the limit."""
+        """Takes the lock, waiting for it. Raises TransactionRefused for a deadlock, LockTimeout for a long wait."""
         if self.try_lock(transaction, row, mode):
             return
         self._awaited[transaction] = (row, mode)
@@ -45,7 +45,7 @@ class RowLocks:
             if self._is_deadlocked(transaction):
                 raise TransactionRefused(kind="40P01", reason="deadlock detected")
             if not self._wait_until(lambda: not self._rivals(transaction, row, mode)):
-                raise TransactionRefused(kind="55P03", reason="the row lock was not released in time")
+                raise LockTimeout(kind="55P03", reason="the row lock was not released in time")
         finally:
             del self._awaited[transaction]
         assert self.try_lock(transaction, row, mode), "nobody came in between: the mutex is held"

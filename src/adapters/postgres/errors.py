@@ -14,6 +14,7 @@ from psycopg import errors as sqlstates
 from application.ports.store_errors import (
     AccessDenied,
     ActiveSessionExists,
+    LockTimeout,
     OutdatedPlan,
     SchemaMissing,
     StoreError,
@@ -55,6 +56,8 @@ def _raised_by_the_server(error: psycopg.Error, state: str, reason: str) -> Stor
         return AccessDenied(kind=state, reason=reason)
     if state in _SCHEMA_STATES:
         return SchemaMissing(kind=state, reason=reason)
+    if state == "55P03":
+        return LockTimeout(kind=state, reason=reason)
     if state == "0A000":
         return OutdatedPlan(kind=state, reason=reason)
     if state == "22012":

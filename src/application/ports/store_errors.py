@@ -34,6 +34,10 @@ class TransactionRefused(StoreError):
     """The transaction failed for something in it; others may well succeed."""
 
 
+class LockTimeout(TransactionRefused):
+    """Somebody held a table, or a row that a command waits for, for too long; at once it would be no better."""
+
+
 class OutdatedPlan(TransactionRefused):
     """The transaction failed on a plan cached before a table changed; the plan is gone, so doing it again works."""
 

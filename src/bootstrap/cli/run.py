@@ -11,6 +11,7 @@ from application.ports.run_observation import RunOutcome
 from application.ports.store_errors import (
     AccessDenied,
     ConnectingCancelled,
+    LockTimeout,
     SchemaMissing,
     StoreError,
     StoreUnavailable,
@@ -20,8 +21,6 @@ from bootstrap.container import Container
 from bootstrap.exit_codes import ExitCode, ExpectedError
 from bootstrap.settings import Settings
 from bootstrap.stop_signal import StopSignal
-
-_LOCK_NOT_AVAILABLE = "55P03"  # a migration holds a table, say
 
 
 @click.command()
@@ -80,5 +79,5 @@ def _expected(error: StoreError) -> ExpectedError:
         case StoreUnavailable():
             return ExpectedError(f"the database is unavailable: {error.reason}", exit_code=ExitCode.UNAVAILABLE)
     line = f"the database refused to select rows: {error.kind}, {error.reason}"
-    is_locked = error.kind == _LOCK_NOT_AVAILABLE
+    is_locked = isinstance(error, LockTimeout)  # a migration holds a table, say
     return ExpectedError(line, exit_code=ExitCode.TRY_AGAIN_LATER if is_locked else ExitCode.UNEXPECTED_FAILURE)
