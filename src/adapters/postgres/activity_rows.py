@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from uuid import UUID
 
+from adapters.postgres.rows import session_of, view_of
 from adapters.postgres.transaction import Transaction, Values
 from domain.activity import ActivityStatus
 from domain.property_object_view import PropertyObjectView
@@ -93,29 +94,8 @@ def _send_closed(transaction: Transaction, name: str, rows: Sequence[Session] | 
 
 
 def _session(row: Values) -> Session:
-    return Session(
-        id=row[0],
-        anonymous_id=row[1],
-        user_id=row[2],
-        status=ActivityStatus(row[3]),
-        created_at=row[4],
-        last_activity_at=row[5],
-        ended_at=row[6],
-        duration=row[7],
-    )
+    return session_of(row, status=ActivityStatus(row[5]), ended_at=row[6], duration=row[7])
 
 
 def _view(row: Values) -> PropertyObjectView:
-    return PropertyObjectView(
-        id=row[0],
-        property_object_id=row[1],
-        session_id=row[2],
-        anonymous_id=row[3],
-        view_source=row[4],
-        filter_snapshot=row[5],
-        status=ActivityStatus(row[6]),
-        created_at=row[7],
-        last_activity_at=row[8],
-        ended_at=row[9],
-        duration=row[10],
-    )
+    return view_of(row, status=ActivityStatus(row[8]), ended_at=row[9], duration=row[10])

@@ -6,12 +6,10 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
+from adapters.postgres.rows import is_whole_session, is_whole_view, session_of, view_of
 from adapters.postgres.transaction import Transaction, Values
 from application.ports.row_claiming import Claim, RowReference, UnreadableRow, ViewPage
-from domain.activity import ActivityStatus
 from domain.closing import HangingView, OpenSession
-from domain.property_object_view import PropertyObjectView
-from domain.session import Session
 
 # Before every row that can be closed: no duration begins before all time.
 _BEGINNING: Final = RowReference(id=UUID(int=0), last_activity_at="-infinity")
@@ -76,8 +74,8 @@ class PostgresStaleSessions:
 def _claim_of_views(rows: Sequence[Values]) -> Claim[HangingView]:
     """From a view's columns and its session's user."""
     return Claim(
-        rows=tuple(HangingView(view=_active_view(row), user_id=row[8]) for row in rows if _is_whole_view(row)),
-        unreadable=tuple(_unreadable(row[0]) for row in rows if not _is_whole_view(row)),
+        rows=tuple(HangingView(view=view_of(row), user_id=row[8]) for row in rows if is_whole_view(row)),
+        unreadable=tuple(_unreadable(row[0]) for row in rows if not is_whole_view(row)),
     )
 
 
@@ -91,49 +89,12 @@ def _claim_of_sessions(sessions: Sequence[Values], views: Sequence[Values]) -> C
         own_views = views_of[session[0]]
         if not all(view[8] for view in own_views):
             deferred.append(session[0])
-        elif not (_is_whole_session(session) and all(map(_is_whole_view, own_views))):
+        elif not (is_whole_session(session) and all(map(is_whole_view, own_views))):
             unreadable.append(_unreadable(session[0]))
         else:
-            open_views = tuple(map(_active_view, own_views))
-            rows.append(OpenSession(session=_active_session(session), open_views=open_views))
+            open_views = tuple(map(view_of, own_views))
+            rows.append(OpenSession(session=session_of(session), open_views=open_views))
     return Claim(rows=tuple(rows), unreadable=tuple(unreadable), deferred=tuple(deferred))
-
-
-def _active_session(row: Values) -> Session:
-    return Session(
-        id=row[0],
-        anonymous_id=row[1],
-        user_id=row[2],
-        status=ActivityStatus.ACTIVE,
-        created_at=row[3],
-        last_activity_at=row[4],
-    )
-
-
-def _active_view(row: Values) -> PropertyObjectView:
-    return PropertyObjectView(
-        id=row[0],
-        property_object_id=row[1],
-        session_id=row[2],
-        anonymous_id=row[3],
-        view_source=row[4],
-        filter_snapshot=row[5],
-        status=ActivityStatus.ACTIVE,
-        created_at=row[6],
-        last_activity_at=row[7],
-    )
-
-
-def _is_whole_session(row: Values) -> bool:
-    """Whether every value is there that a session must have; what the driver could not load is not."""
-    return not (row[1] is None or row[3] is None or row[4] is None)
-
-
-def _is_whole_view(row: Values) -> bool:
-    """As with a session; a view may lack its filter."""
-    return not (
-        row[1] is None or row[2] is None or row[3] is None or row[4] is None or row[6] is None or row[7] is None
-    )
 
 
 def _page(

@@ -1,5 +1,5 @@
-select id, property_object_id, session_id, anonymous_id, view_source, filter_snapshot::text, status, created_at,
-       last_activity_at, ended_at, duration
+select id, property_object_id, session_id, anonymous_id, view_source, filter_snapshot::text, created_at,
+       last_activity_at, status, ended_at, duration
 from user_activity.property_object_views
 where session_id = %(session_id)s and status = 'Active'
 order by id
