@@ -53,6 +53,26 @@ def message_of(ended: Ended, *, message_id: UUID, correlation_id: UUID, trace_pa
     )
 
 
+def key_of(message: OutboxMessage) -> bytes:
+    """What decides over the partition: all events of an aggregate share one (D-11)."""
+    return str(message.aggregate_id).encode()
+
+
+def headers_of(message: OutboxMessage) -> list[tuple[str, bytes]]:
+    """What a consumer may know without reading the payload (D-11)."""
+    headers = [
+        ("event-id", str(message.id).encode()),
+        ("event-type", message.event_type.encode()),
+        ("contract-version", str(message.contract_version).encode()),
+        ("correlation-id", str(message.correlation_id).encode()),
+        ("occurred-at", _timestamp(message.occurred_at).encode()),
+        ("content-type", b"application/json"),
+    ]
+    if message.trace_parent is not None:
+        headers.append(("traceparent", message.trace_parent.encode()))
+    return headers
+
+
 def _session_ended(ended: SessionEnded) -> str:
     session = ended.session
     return _json(

@@ -32,3 +32,23 @@ class CloserOptions:
     def _within_a_batch(self, _attribute: object, value: int) -> None:
         if value > self.batch_size:
             raise ValueError(f"sessions_per_transaction must be at most batch_size ({self.batch_size}), not {value}")
+
+
+@frozen(kw_only=True)
+class PublisherOptions:
+    """Limits of publishing.
+
+    Raises ValueError when a value is outside of what is allowed.
+    """
+
+    batch_size: int = field(default=1_000, validator=and_(ge(1), le(10_000)))
+    """Events that are leased and sent at once; a few batches are under way at a time, which bounds the memory."""
+
+    attempts_max: int = field(default=10, validator=and_(ge(1), le(30)))
+    """How often an event may be refused before it is set aside as dead."""
+
+    stop_limit: timedelta = field(default=timedelta(seconds=10), validator=ge(timedelta(0)))
+    """How long events under way are waited for once the end is asked for; then they are given back."""
+
+    retention: timedelta = field(default=timedelta(days=7), validator=ge(timedelta(0)))
+    """How long delivered events are kept."""

@@ -8,13 +8,16 @@ from adapters.in_memory.observation import NoObservation
 from application.contracts.activity_rows import ActivityRowsContract
 from application.contracts.clock import ClockContract
 from application.contracts.closer import CloserContract, OnlineCommandsContract
+from application.contracts.deliveries import DeliveriesContract
 from application.contracts.identifiers import IdentifiersContract
 from application.contracts.outbox import OutboxContract
+from application.contracts.outbox_upkeep import OutboxUpkeepContract
 from application.contracts.row_claiming import RowClaimingContract
 from application.contracts.row_locking import RowLockingContract
 from application.contracts.subject import StoreSubject
 from application.contracts.unit_of_work import UnitOfWorkContract
 from application.ports.identifiers import Identifiers
+from application.ports.outbox_store import OutboxStore
 from application.ports.run_observation import RunObservation
 from tests.contracts.event_schemas import EventsAreValid
 from tests.contracts.in_memory_subject import InMemorySubject
@@ -24,12 +27,14 @@ class InMemory:
     """Supplies the subject."""
 
     subject: StoreSubject
+    outbox: OutboxStore
     identifiers: Identifiers
     observation: RunObservation
 
     @pytest.fixture(autouse=True)
     def _subject(self) -> None:
-        self.subject = InMemorySubject()
+        subject = InMemorySubject()
+        self.subject, self.outbox = subject, subject.store.outbox_store()
         self.identifiers = CountingIdentifiers()
         self.observation = NoObservation()
 
@@ -61,3 +66,9 @@ class TestCloser(InMemory, EventsAreValid, CloserContract): ...
 
 
 class TestOnlineCommands(InMemory, EventsAreValid, OnlineCommandsContract): ...
+
+
+class TestDeliveries(InMemory, DeliveriesContract): ...
+
+
+class TestOutboxUpkeep(InMemory, OutboxUpkeepContract): ...

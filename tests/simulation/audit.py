@@ -35,6 +35,10 @@ class Snapshot:
     sessions: Mapping[UUID, Session]
     views: Mapping[UUID, PropertyObjectView]
     messages: Sequence[OutboxMessage]
+    published: frozenset[UUID]
+    """Events that are recorded as delivered."""
+    dead: frozenset[UUID]
+    """Events that are set aside."""
 
     @classmethod
     def of(cls, store: InMemoryActivityStore) -> Self:
@@ -43,6 +47,8 @@ class Snapshot:
             sessions={session.id: session for session in store.sessions()},
             views={view.id: view for view in store.views()},
             messages=store.messages(),
+            published=frozenset(one for one, state in store.deliveries().items() if state.published_at),
+            dead=frozenset(one for one, state in store.deliveries().items() if state.dead_at),
         )
 
     @property

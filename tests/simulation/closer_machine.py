@@ -45,7 +45,10 @@ class CloserMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.simulation = Simulation(roles=type(self).roles)
+        self.simulation = self._new_simulation()
+
+    def _new_simulation(self) -> Simulation:
+        return Simulation(roles=type(self).roles)
 
     @initialize(devices=st.integers(1, len(DEVICES)))
     def visitors_arrive(self, devices: int) -> None:

@@ -1,5 +1,6 @@
 """Visitors and workers on one store, moved on step by step, each step audited."""
 
+from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
@@ -9,7 +10,8 @@ from attrs import define, field
 
 from adapters.in_memory.clock import SettableClock
 from adapters.in_memory.identifiers import CountingIdentifiers
-from adapters.in_memory.unit_of_work import InMemoryUnitOfWork
+from adapters.in_memory.message_sending import InMemoryBroker
+from adapters.in_memory.unit_of_work import InMemoryOutboxUnitOfWork, InMemoryUnitOfWork
 from application.online.errors import SessionNotFound
 from application.online.link_session import LinkSession
 from application.online.open_view import OpenView
@@ -20,7 +22,9 @@ from application.ports.store_errors import StoreError, StoreUnavailable, Transac
 from domain.activity import CannotClose, is_stale
 from tests.simulation.audit import Change, Snapshot, check_change, check_state, require
 from tests.simulation.parts import Ending, Heartbeat, Linking, Part, Run, ViewBeat, ViewOpening
-from tests.simulation.stepping_store import Roles, SteppingStore
+from tests.simulation.publishing import LEASES_ARE_OVER_AFTER, Publishing
+from tests.simulation.stepping_sender import SenderKind, SteppingSender
+from tests.simulation.stepping_store import OutboxRoles, Roles, SteppingOutboxStore, SteppingStore
 from tests.simulation.turns import Abandoned, Actor, Turns
 
 STEPS_MAX: Final = 5_000
@@ -65,7 +69,13 @@ class Participant:
 class Simulation:
     """The whole system in memory: nothing in it happens by itself."""
 
-    def __init__(self, *, roles: Roles = InMemoryUnitOfWork) -> None:
+    def __init__(
+        self,
+        *,
+        roles: Roles = InMemoryUnitOfWork,
+        outbox_roles: OutboxRoles = InMemoryOutboxUnitOfWork,
+        sender: SenderKind = SteppingSender,
+    ) -> None:
         self.clock = SettableClock()
         self.identifiers = CountingIdentifiers()
         self.refused: set[UUID] = set()
@@ -74,6 +84,11 @@ class Simulation:
         self.store = SteppingStore(
             self.turns, clock=self.clock, refuses=lambda row: row.id in self.refused, roles=roles
         )
+        self.outbox_store = SteppingOutboxStore(self.store, roles=outbox_roles)
+        self.broker = InMemoryBroker()
+        self.sender = sender(self.turns, self.broker, self.clock)
+        self.may_repeat = False
+        """Whether something has happened for which an event may arrive twice."""
         self.history = [Snapshot.of(self.store)]
         """Every committed state, in order."""
         self.participants: list[Participant] = []
@@ -117,6 +132,18 @@ class Simulation:
         command = LinkSession(store=self.store, identifiers=self.identifiers)
         return self._join(Linking(command=command, anonymous_id=anonymous_id, user_id=user_id))
 
+    def publish(self, batch_size: int = 500) -> Participant:
+        """A publisher begins a round."""
+        return self._join(
+            Publishing(
+                store=self.outbox_store,
+                sender=self.sender,
+                identifiers=self.identifiers,
+                broker=self.broker,
+                batch_size=batch_size,
+            )
+        )
+
     def _join(self, part: Part) -> Participant:
         participant = Participant(part=part, actor=Actor(self.turns, part.act), joined=len(self.history) - 1)
         self.participants.append(participant)
@@ -130,6 +157,8 @@ class Simulation:
         actor = participant.actor
         begun, committed = actor.begun, actor.committed
         participant.interruptions += interruption is not None
+        if isinstance(participant.part, Publishing) and (interruption or not self.is_well):
+            self.may_repeat = True
         actor.step(interruption() if interruption else None)
         before, after = self.present, Snapshot.of(self.store)
         if after != before:
@@ -142,6 +171,9 @@ class Simulation:
         require(actor.committed > committed or after == before, "INV-SES-005: nothing changes but by a commit")
         waits = isinstance(participant.part, Run) and actor.is_waiting
         require(not waits, "D-03: the closer never waits for a row lock")
+        arrivals = Counter(message.id for message in self.broker.arrived)
+        once = max(arrivals.values(), default=0) <= 1
+        require(once or self.may_repeat, "BR-38: without a fault each event arrives once")
         if actor.is_over:
             self.participants.remove(participant)
             self._check_ending(participant)
@@ -184,10 +216,29 @@ class Simulation:
         self.finish(self.run())
         require(self.present == settled, "§9: a second run closes nothing and writes no event")
 
+    def settle_outbox(self) -> None:
+        """Everybody comes to an end, the broker is well, all leases are over: then one round delivers the rest."""
+        self.finish_all()
+        self.broker.is_down = self.broker.loses_answers = False
+        self.broker.missing_topics.clear()
+        self.broker.refuses = lambda _: False
+        self.pass_time(LEASES_ARE_OVER_AFTER)
+        self.finish(self.publish(batch_size=2))
+        left = {message.id for message in self.present.messages} - self.present.published - self.present.dead
+        require(not left, "§9: at least once, every event is delivered")
+        arrived = len(self.broker.arrived)
+        self.finish(self.publish())
+        require(len(self.broker.arrived) == arrived, "what is delivered or dead is not sent again")
+
+    @property
+    def is_well(self) -> bool:
+        """Whether the broker answers."""
+        return not (self.broker.is_down or self.broker.loses_answers)
+
     def cancel(self) -> None:
-        """The operator wants all runs to end."""
+        """The operator wants all runs to end, and all publishing."""
         for participant in self.participants:
-            if isinstance(participant.part, Run):
+            if isinstance(participant.part, Run | Publishing):
                 participant.part.is_cancelled = True
 
     def abandon(self) -> None:
@@ -196,7 +247,8 @@ class Simulation:
             self.participants.pop().actor.abandon()
 
     def pass_time(self, by: timedelta) -> None:
-        """Time goes on, for everybody at once."""
+        """Time goes on, for everybody at once; leases of publishers that are under way may run out."""
+        self.may_repeat |= any(isinstance(one.part, Publishing) for one in self.participants)
         self.clock.move(by)
 
     # What is checked

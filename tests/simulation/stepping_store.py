@@ -8,16 +8,17 @@ from uuid import UUID
 
 from adapters.in_memory.clock import SettableClock
 from adapters.in_memory.row_locks import LockMode
-from adapters.in_memory.store import InMemoryActivityStore
+from adapters.in_memory.store import InMemoryActivityStore, InMemoryOutboxStore
 from adapters.in_memory.tables import Row, Tables
 from adapters.in_memory.transaction import Transaction
-from adapters.in_memory.unit_of_work import InMemoryUnitOfWork
+from adapters.in_memory.unit_of_work import InMemoryOutboxUnitOfWork, InMemoryUnitOfWork
 from tests.simulation.turns import Turns
 
 LOCK_PATIENCE_STEPS: Final = 25
 """Turns for which a row lock is waited for; then the transaction fails as by PostgreSQL's lock_timeout."""
 
 Roles = Callable[[Transaction], InMemoryUnitOfWork]
+OutboxRoles = Callable[[Transaction], InMemoryOutboxUnitOfWork]
 
 
 class SteppingTransaction(Transaction):
@@ -75,7 +76,10 @@ class SteppingStore(InMemoryActivityStore):
         self._roles = roles
 
     def begin(self) -> InMemoryUnitOfWork:
-        return self._roles(SteppingTransaction(self._tables, self._turns))
+        return self._roles(self.transaction())
+
+    def transaction(self) -> SteppingTransaction:
+        return SteppingTransaction(self._tables, self._turns)
 
     def is_held(self, row_id: UUID) -> bool:
         """Whether some transaction holds the row's lock."""
@@ -85,3 +89,14 @@ class SteppingStore(InMemoryActivityStore):
             is_free = probe.try_lock(row_id)
         probe.roll_back()
         return not is_free
+
+
+class SteppingOutboxStore(InMemoryOutboxStore):
+    """The same store from the publishers' side."""
+
+    def __init__(self, store: SteppingStore, *, roles: OutboxRoles = InMemoryOutboxUnitOfWork) -> None:
+        super().__init__(store.clock, store.transaction)
+        self._roles = roles
+
+    def begin(self) -> InMemoryOutboxUnitOfWork:
+        return self._roles(self._transaction())

@@ -4,9 +4,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import TypeVar
 
+from application.ports.publish_observation import PublishOccurrence
 from application.ports.run_observation import Occurrence
 
 Kind = TypeVar("Kind", bound=Occurrence)
+PublishKind = TypeVar("PublishKind", bound=PublishOccurrence)
 
 
 class NoObservation:
@@ -46,5 +48,20 @@ class RecordingObservation:
         return "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
     def of(self, kind: type[Kind]) -> list[Kind]:
+        """All occurrences of a kind, in order."""
+        return [occurrence for occurrence in self.occurrences if isinstance(occurrence, kind)]
+
+
+class RecordingPublishObservation:
+    """Remembers what happened in publishing, in order."""
+
+    def __init__(self) -> None:
+        self.occurrences: list[PublishOccurrence] = []
+
+    def record(self, occurrence: PublishOccurrence) -> None:
+        """Remembers it."""
+        self.occurrences.append(occurrence)
+
+    def of(self, kind: type[PublishKind]) -> list[PublishKind]:
         """All occurrences of a kind, in order."""
         return [occurrence for occurrence in self.occurrences if isinstance(occurrence, kind)]

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from uuid import UUID
 
 from adapters.in_memory.row_locks import LockMode
-from adapters.in_memory.tables import Row, Tables
+from adapters.in_memory.tables import Delivery, Row, Tables
 from application.ports.outbox import OutboxMessage
 from application.ports.store_errors import TransactionRefused
 from domain.activity import ActivityStatus
@@ -22,6 +22,8 @@ class Transaction:
         self.changed_sessions: dict[UUID, Session] = {}
         self.changed_views: dict[UUID, PropertyObjectView] = {}
         self._appended: dict[UUID, OutboxMessage] = {}
+        self.changed_deliveries: dict[UUID, Delivery] = {}
+        self.removed_messages: set[UUID] = set()
 
     def begin(self) -> None:
         """Starts it; once."""
@@ -41,6 +43,10 @@ class Transaction:
             self._tables.sessions.update(self.changed_sessions)
             self._tables.views.update(self.changed_views)
             self._tables.messages.update(self._appended)
+            self._tables.deliveries.update(self.changed_deliveries)
+            for message_id in self.removed_messages:
+                del self._tables.messages[message_id]
+                self._tables.deliveries.pop(message_id, None)
             self._end()
 
     def roll_back(self) -> None:
@@ -67,6 +73,15 @@ class Transaction:
         if message.id in self._appended or message.id in self._tables.messages:
             raise TransactionRefused(kind="23505", reason="the event's id has been given already")
         self._appended[message.id] = message
+
+    def messages(self) -> list[OutboxMessage]:
+        """The events that were committed, less those that this transaction has removed, in the order of their ids."""
+        messages = [one for one in self._tables.messages.values() if one.id not in self.removed_messages]
+        return sorted(messages, key=lambda message: message.id)
+
+    def delivery(self, message_id: UUID) -> Delivery:
+        """How far an event has come, as this transaction sees it now."""
+        return self.changed_deliveries.get(message_id) or self._tables.deliveries.get(message_id) or Delivery()
 
     def refuses(self, row: Row) -> bool:
         """Whether a trigger of the store refuses the row."""

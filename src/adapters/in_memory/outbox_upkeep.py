@@ -1,0 +1,75 @@
+"""The outbox in memory as its operator sees it."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from adapters.in_memory.tables import Delivery
+from adapters.in_memory.transaction import Transaction
+from application.ports.outbox import OutboxMessage
+from application.ports.outbox_upkeep import DeadMessage, OutboxStatus
+
+
+class InMemoryOutboxUpkeep:
+    """Looks at every event."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    def status(self) -> OutboxStatus:
+        with self._transaction.statement():
+            events = [(one, self._transaction.delivery(one.id)) for one in self._transaction.messages()]
+        pending = [(message, delivery) for message, delivery in events if delivery.is_pending]
+        return OutboxStatus(
+            pending=len(pending),
+            waiting=sum(delivery.next_attempt_at is not None for _, delivery in pending),
+            oldest_pending_at=min((message.occurred_at for message, _ in pending), default=None),
+            dead=Counter(delivery.cause or "" for _, delivery in events if delivery.dead_at),
+        )
+
+    def dead(self, after: UUID | None, limit: int) -> Sequence[DeadMessage]:
+        return [one for one in self._dead() if after is None or one.message.id > after][:limit]
+
+    def find_dead(self, message_id: UUID) -> DeadMessage | None:
+        return next((one for one in self._dead() if one.message.id == message_id), None)
+
+    def retry(self, message_ids: Sequence[UUID]) -> int:
+        found = [one.message.id for one in self._dead() if one.message.id in set(message_ids)]
+        with self._transaction.statement():
+            for message_id in found:
+                self._transaction.lock(message_id)
+                self._transaction.changed_deliveries[message_id] = Delivery()
+        return len(found)
+
+    def discard(self, message_ids: Sequence[UUID]) -> int:
+        return self._remove(lambda message, delivery: message.id in message_ids and delivery.dead_at is not None)
+
+    def remove_published(self, before: datetime, limit: int) -> int:
+        return self._remove(
+            lambda _, delivery: delivery.published_at is not None and delivery.published_at < before, limit
+        )
+
+    def remove_occurred(self, before: datetime, limit: int) -> int:
+        return self._remove(lambda message, _: message.occurred_at < before, limit)
+
+    def _dead(self) -> list[DeadMessage]:
+        with self._transaction.statement():
+            events = [(one, self._transaction.delivery(one.id)) for one in self._transaction.messages()]
+        return [
+            DeadMessage(
+                message=message, refusals=delivery.refusals, cause=delivery.cause or "", dead_at=delivery.dead_at
+            )
+            for message, delivery in events
+            if delivery.dead_at is not None
+        ]
+
+    def _remove(self, is_removed: Callable[[OutboxMessage, Delivery], bool], limit: int | None = None) -> int:
+        with self._transaction.statement():
+            found = [
+                one.id for one in self._transaction.messages() if is_removed(one, self._transaction.delivery(one.id))
+            ]
+            for message_id in found[:limit]:
+                self._transaction.lock(message_id)
+                self._transaction.removed_messages.add(message_id)
+        return len(found[:limit])

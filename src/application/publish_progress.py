@@ -1,0 +1,101 @@
+"""What a round of publishing has done so far, and for how long the broker has been away."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from application.ports.clock import Clock
+from application.ports.deliveries import Refused
+from application.ports.outbox import OutboxMessage
+from application.ports.publish_observation import (
+    BrokerAvailable,
+    BrokerUnavailable,
+    EventRefused,
+    EventsDelivered,
+    PublishObservation,
+    PublishOutcome,
+    PublishReport,
+)
+
+OUTAGE_SAID_AGAIN_AFTER_SECONDS: Final = 60.0
+
+
+class PublishProgress:
+    """Counts, and tells the observation; an outage is told once a minute, however often it is met."""
+
+    def __init__(self, *, clock: Clock, observation: PublishObservation) -> None:
+        self._clock = clock
+        self._observation = observation
+        self._away_since: float | None = None
+        self._said_at = 0.0
+        self.begin()
+
+    def begin(self) -> None:
+        """A new round."""
+        self._began = self._clock.monotonic()
+        self._delivered = self._refused = self._dead = self._unsent = 0
+        self.is_interrupted = False
+        """Whether the broker does not serve, so that nothing more is sent in this round."""
+
+    def count(self, delivered: Sequence[OutboxMessage], now: datetime) -> None:
+        """Events have arrived."""
+        self._delivered += len(delivered)
+        if delivered:
+            lags = tuple(now - one.occurred_at for one in delivered)
+            self._observation.record(EventsDelivered(events=len(delivered), delivery_lags=lags))
+
+    def refuse(self, message: OutboxMessage, refused: Refused) -> None:
+        """An event was refused."""
+        is_dead = refused.next_attempt_at is None
+        self._dead += is_dead
+        self._refused += not is_dead
+        self._observation.record(
+            EventRefused(
+                id=message.id,
+                topic=message.topic,
+                cause=refused.cause,
+                refusals=refused.refusals,
+                next_attempt_at=refused.next_attempt_at,
+            )
+        )
+
+    def lose(self, unsent: int, cause: str | None) -> None:
+        """Events have to be sent again; the cause is None where they were given up by ourselves."""
+        self._unsent += unsent
+        if cause is None:
+            return
+        self.is_interrupted = True
+        now = self._clock.monotonic()
+        if self._away_since is None:
+            self._away_since = now
+        elif now - self._said_at < OUTAGE_SAID_AGAIN_AFTER_SECONDS:
+            return
+        self._said_at = now
+        lasts = timedelta(seconds=now - self._away_since)
+        self._observation.record(BrokerUnavailable(cause=cause, unsent=unsent, lasts=lasts))
+
+    def resume(self) -> None:
+        """Everything that was sent has arrived."""
+        if self._away_since is not None:
+            lasted = timedelta(seconds=self._clock.monotonic() - self._away_since)
+            self._away_since = None
+            self._observation.record(BrokerAvailable(lasted=lasted))
+
+    def report(self, *, stopped: bool, failed: bool, held_topics: tuple[str, ...]) -> PublishReport:
+        """What the round did."""
+        outcome = PublishOutcome.COMPLETED
+        if failed:
+            outcome = PublishOutcome.FAILED
+        elif stopped:
+            outcome = PublishOutcome.STOPPED
+        elif self.is_interrupted:
+            outcome = PublishOutcome.BROKER_UNAVAILABLE
+        return PublishReport(
+            outcome=outcome,
+            delivered=self._delivered,
+            refused=self._refused,
+            dead=self._dead,
+            unsent=self._unsent,
+            held_topics=held_topics,
+            duration=timedelta(seconds=self._clock.monotonic() - self._began),
+        )

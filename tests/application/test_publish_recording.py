@@ -1,0 +1,174 @@
+"""What becomes of events that have arrived, while the store does not serve or does not want to record it."""
+
+from collections import Counter
+from collections.abc import Callable, Collection
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+
+from application.ports.publish_observation import PublishOutcome, RecordingFailed
+from application.ports.store_errors import (
+    LockTimeout,
+    OutdatedPlan,
+    StoreError,
+    StoreUnavailable,
+    TransactionRefused,
+)
+from application.publish_outbox import LEASE_MARGIN
+from tests.application.publishing_scene import Hook, PublishingScene
+
+
+def failing(step: str, error: StoreError, times: Collection[int]) -> Hook:
+    """Fails a step at its given occurrences, counted from 1."""
+    seen = Counter[str]()
+
+    def hook(at: str, _ids: Collection[UUID]) -> None:
+        seen[at] += 1
+        if at == step and seen[at] in times:
+            raise error
+
+    return hook
+
+
+def refusing(is_refused: Callable[[UUID], bool], steps: Collection[str] = ("record_delivered",)) -> Hook:
+    """Fails each transaction that would record one of some events, as a trigger does."""
+
+    def hook(at: str, ids: Collection[UUID]) -> None:
+        if at in steps and any(map(is_refused, ids)):
+            raise TransactionRefused(kind="P0001", reason="a trigger refuses this event")
+
+    return hook
+
+
+LOST = StoreUnavailable(kind="connection", reason="the connection was lost")
+
+
+class TestStoreAway:
+    """A store that does not serve ends the round; what has arrived meanwhile is not forgotten."""
+
+    @pytest.mark.parametrize("step", ["begin", "lease", "commit"])
+    def test_nothing_is_sent_that_was_not_leased(self, step: str) -> None:
+        """A lease that failed leads to no sending; the next round does all of it."""
+        scene = PublishingScene()
+        scene.append(30)
+        scene.hook = failing(step, LOST, {1})
+        publisher = scene.publisher(batch_size=10)
+        ended = publisher.run()
+        assert (ended.report.outcome, ended.report.delivered, ended.error) == (PublishOutcome.FAILED, 0, LOST)
+        assert not scene.broker.arrived
+        assert publisher.run().report.delivered == 30
+
+    @pytest.mark.parametrize("step", ["record_delivered", "release"])
+    def test_what_has_arrived_is_recorded_when_the_store_is_back(self, step: str) -> None:
+        """As long as the publisher lives an outage of the store costs no duplicate, and nothing new is sent."""
+        scene = PublishingScene()
+        appended = scene.append(50)
+        scene.hook = failing(step, LOST, range(1, 5))
+        publisher = scene.publisher(batch_size=10)
+        for _ in range(4):
+            assert publisher.run().report.outcome is PublishOutcome.FAILED
+            assert len(scene.broker.arrived) == 20, "the two batches that were under way"
+            scene.clock.move(LEASE_MARGIN * 3)
+        assert publisher.run().report.outcome is PublishOutcome.COMPLETED
+        assert scene.arrivals() == Counter(one.id for one in appended)
+        assert scene.status().pending == 0
+
+    def test_a_publisher_that_dies_leaves_its_events_to_others(self) -> None:
+        """Sent and unrecorded events are sent again by somebody else, once the lease is over: at least once."""
+        scene = PublishingScene()
+        [message] = scene.append(1)
+        scene.hook = failing("record_delivered", LOST, {1})
+        assert scene.publisher().run().report.outcome is PublishOutcome.FAILED
+        successor = scene.publisher()
+        assert successor.run().report.delivered == 0
+        scene.clock.move(timedelta(minutes=2))
+        assert successor.run().report.delivered == 1
+        assert scene.broker.arrived == [message, message]
+
+    def test_an_outdated_plan_is_tried_again_in_place(self) -> None:
+        """A migration beside the publisher costs nothing (D-06)."""
+        scene = PublishingScene()
+        appended = scene.append(30)
+        scene.hook = failing("record_delivered", OutdatedPlan(kind="0A000", reason="cached plan"), {1, 3})
+        assert scene.publisher(batch_size=10).run().report.outcome is PublishOutcome.COMPLETED
+        assert scene.arrivals() == Counter(one.id for one in appended)
+
+    def test_a_locked_table_is_not_divided(self) -> None:
+        """A lock that is not to be had says nothing of the events; it is waited for until the next round."""
+        scene = PublishingScene()
+        scene.append(20)
+        locked = LockTimeout(kind="55P03", reason="the table was locked")
+        scene.hook = failing("record_delivered", locked, {1})
+        publisher = scene.publisher(batch_size=20)
+        assert publisher.run().error is locked
+        assert not scene.observation.of(RecordingFailed)
+        assert publisher.run().report.outcome is PublishOutcome.COMPLETED
+        assert len(scene.broker.arrived) == 20
+
+
+class TestRefusedRecording:
+    """An event whose outcome cannot be recorded costs only itself (BR-19)."""
+
+    def test_the_others_are_recorded(self) -> None:
+        """Of 100 events 99 are done in the first round; the bad one arrives again in the second, with the same id."""
+        scene = PublishingScene()
+        appended = scene.append(100)
+        bad = appended[37].id
+        scene.hook = refusing(lambda one: one == bad)
+        publisher = scene.publisher()
+        assert publisher.run().report.outcome is PublishOutcome.COMPLETED
+        assert scene.status().pending == 1
+        [failure] = scene.observation.of(RecordingFailed)
+        assert (failure.id, failure.kind) == (bad, "P0001")
+        scene.hook = lambda _step, _ids: None
+        scene.pass_time(seconds=1)
+        publisher.run()
+        assert scene.arrivals() == Counter({one.id: 2 if one.id == bad else 1 for one in appended})
+        assert scene.status().pending == 0
+
+    def test_it_is_not_sent_again_and_again(self) -> None:
+        """As long as it cannot be recorded it arrives once a minute and no oftener, and the others flow."""
+        scene = PublishingScene()
+        [bad] = scene.append(1)
+        scene.hook = refusing(lambda one: one == bad.id)
+        publisher = scene.publisher()
+        for _ in range(600):
+            scene.append(1)
+            publisher.run()
+            assert scene.status().pending == 1
+            scene.pass_time(seconds=1)
+        assert scene.arrivals()[bad.id] < 20
+        scene.hook = lambda _step, _ids: None
+        scene.pass_time(minutes=1)
+        publisher.run()
+        assert scene.status().pending == 0
+
+    def test_a_refusal_that_cannot_be_recorded_is_as_good(self) -> None:
+        """A refused event whose refusal is refused in turn stays due; its neighbours are dealt with."""
+        scene = PublishingScene()
+        appended = scene.append(10)
+        bad = appended[3].id
+        scene.broker.refuses = lambda message: message.id == bad
+        scene.hook = refusing(lambda one: one == bad, ["record_refused"])
+        scene.publisher().run()
+        assert (scene.status().pending, scene.status().waiting) == (1, 0)
+
+    def test_a_store_that_records_nothing_is_given_up(self) -> None:
+        """A hundred refusals in a row are not for the events: the round fails, and nothing more is sent in it."""
+        scene = PublishingScene()
+        appended = scene.append(1_000)
+        scene.hook = refusing(lambda _: True)
+        publisher = scene.publisher(batch_size=200)
+        ended = publisher.run()
+        assert ended.report.outcome is PublishOutcome.FAILED
+        assert ended.error is not None
+        assert len(scene.broker.arrived) == 400
+        assert len(scene.observation.of(RecordingFailed)) == 100
+        scene.hook = lambda _step, _ids: None
+        scene.pass_time(seconds=1)
+        publisher.run()
+        publisher.run()
+        assert set(scene.arrivals()) == {one.id for one in appended}
+        assert max(scene.arrivals().values()) == 2
+        assert scene.status().pending == 0
