@@ -1,4 +1,4 @@
-"""Fixtures for what needs PostgreSQL: a server for the session, a database for the test, a server for the test."""
+"""Fixtures for what needs PostgreSQL or Kafka: one for the session, a database for the test, one for the test alone."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -8,6 +8,7 @@ import pytest
 from hypothesis import settings
 
 from adapters.embedded import EmbeddedPostgres, temporary_data_directory
+from tests.brokers import Broker, StartBroker, running_broker, started_broker
 from tests.databases import OwnServer, PostgresServer, bin_directory, running_server
 
 # A busy machine is no fault of the code: examples have no deadline of their own, the test has.
@@ -60,3 +61,17 @@ def own_server() -> Iterator[OwnServer]:
             return servers.enter_context(server)
 
         yield start
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[Broker]:
+    """The session's broker, for tests with topics of their own; with pytest-xdist each worker has its own."""
+    with running_broker() as running:
+        yield running
+
+
+@pytest.fixture
+def own_broker() -> Iterator[StartBroker]:
+    """Start a broker for this test alone, with the product's topics, or to stop, restart or crash."""
+    with ExitStack() as brokers:
+        yield lambda: brokers.enter_context(started_broker())

@@ -10,6 +10,7 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 from uuid import uuid4
@@ -73,7 +74,7 @@ def running_server() -> Iterator[PostgresServer]:
     given = os.environ.get("ACTIVITY_CLOSER_TEST_DATABASE_URL")
     if given:
         yield PostgresServer(superuser_dsn=given)
-    elif bin_directory() is None and _docker_answers():
+    elif bin_directory() is None and docker_answers():
         with _container() as server:
             yield server
     else:
@@ -84,7 +85,9 @@ def running_server() -> Iterator[PostgresServer]:
             yield PostgresServer(superuser_dsn=embedded.dsn())
 
 
-def _docker_answers() -> bool:
+@cache
+def docker_answers() -> bool:
+    """Tell whether there is a Docker engine for the containers of this run."""
     # Imported here and below because it takes 0.3 s, and only here is it needed.
     from docker.errors import DockerException  # noqa: PLC0415
     from testcontainers.core.docker_client import DockerClient  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""The account that the server runs as, and the folders that this account can reach.
+"""The account that PostgreSQL runs as, and the folders that this account can reach.
 
 PostgreSQL refuses to run as root. Started by root, it runs as `nobody`: no account is created for it, and no permission
 is changed outside of the server's own folders.

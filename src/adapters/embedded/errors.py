@@ -1,13 +1,23 @@
-"""What can go wrong with the embedded server."""
+"""What can go wrong with the embedded servers."""
+
+_LOG_TAIL_LINES = 10
 
 
-class EmbeddedPostgresError(Exception):
-    """The embedded server cannot be used: one line that says why, then the end of its log where there is one."""
+class EmbeddedServerError(Exception):
+    """An embedded server cannot be used: one line that says why, then the end of its log where there is one."""
 
-    def __init__(self, reason: str, log_tail: str = "") -> None:
-        super().__init__(reason, log_tail)
+    def __init__(self, reason: str, log: str = "") -> None:
+        super().__init__(reason, log)
         self.reason = reason
-        self.log_tail = log_tail
+        self.log_tail = "\n".join(log.strip().splitlines()[-_LOG_TAIL_LINES:])
 
     def __str__(self) -> str:
         return f"{self.reason}\n{self.log_tail}" if self.log_tail else self.reason
+
+
+class EmbeddedPostgresError(EmbeddedServerError):
+    """The embedded PostgreSQL cannot be used."""
+
+
+class EmbeddedBrokerError(EmbeddedServerError):
+    """The embedded broker cannot be used."""

@@ -1,24 +1,29 @@
-"""The embedded server as its owner sees it."""
+"""The embedded PostgreSQL as its owner sees it."""
 
-import os
 import secrets
 import shutil
+import signal
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Final, Self
+from typing import Final, Literal, Self
 
 from psycopg.conninfo import make_conninfo
 
 from adapters.embedded import warden
 from adapters.embedded.account import scratch_directory, server_account
 from adapters.embedded.errors import EmbeddedPostgresError
-from adapters.embedded.guarded_process import GuardedProcess, StopMode
+from adapters.embedded.guarded_process import GuardedProcess, server_environment
 from adapters.embedded.programs import Programs, find_programs
 
-_LOG_TAIL_LINES = 10
-_LIBRARY_PATHS = frozenset({"LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"})
+StopMode = Literal["smart", "fast", "immediate"]
+
+_SIGNALS: Final[Mapping[StopMode, signal.Signals]] = {
+    "smart": signal.SIGTERM,
+    "fast": signal.SIGINT,
+    "immediate": signal.SIGQUIT,
+}
 # Not synchronous_commit: with it off, an immediate stop loses the last commits, for 2 µs gained of 24 µs a commit.
 _UNSAFE_BUT_FAST: Final = {"fsync": "off", "full_page_writes": "off"}
 
@@ -89,7 +94,7 @@ class EmbeddedPostgres:
         """
         if self._process is None:
             return
-        self._process.stop(mode)
+        self._process.stop(_SIGNALS[mode])
         self._process = None
         # The warden does this too, unless it was killed.
         shutil.rmtree(self._socket_directory, ignore_errors=True)
@@ -134,13 +139,13 @@ class EmbeddedPostgres:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            env=_environment(),
+            env=server_environment(),
             cwd="/",
             start_new_session=True,
             **warden.credentials(self._account.name),
         )
         if outcome.returncode != 0:
-            raise EmbeddedPostgresError(f"initdb failed on {self._directory}; it said:", _last_lines(outcome.stdout))
+            raise EmbeddedPostgresError(f"initdb failed on {self._directory}; it said:", outcome.stdout)
         unfinished.rename(self._cluster)
 
     def _launch(self, programs: Programs) -> None:
@@ -151,10 +156,10 @@ class EmbeddedPostgres:
             self._process = GuardedProcess(
                 self._server_command(programs),
                 account=self._account,
-                cluster=self._cluster,
-                socket_directory=self._socket_directory,
-                environment=_environment(),
+                readiness=f"pid-file:{self._cluster / 'postmaster.pid'}",
+                abort_signal=_SIGNALS["immediate"],
                 log=log,
+                socket_directory=self._socket_directory,
             )
         try:
             failure = self._process.wait_until_ready()
@@ -165,7 +170,7 @@ class EmbeddedPostgres:
             self.stop("immediate")
             raise EmbeddedPostgresError(
                 f"PostgreSQL on {self._directory} {failure}; the end of its log:",
-                _last_lines(self._log.read_text(errors="replace")),
+                self._log.read_text(errors="replace"),
             )
 
     def _server_command(self, programs: Programs) -> list[str | Path]:
@@ -182,16 +187,3 @@ class EmbeddedPostgres:
         }
         options = [f"--{name}={value}" for name, value in settings.items()]
         return [programs.postgres, "-D", self._cluster, *options]
-
-
-def _environment() -> dict[str, str]:
-    """Return what the server and its warden see of the owner's environment: not its secrets, locale and PG… variables.
-
-    Interpreters and servers that were built from source may need the search path for their libraries.
-    """
-    kept = {name: value for name, value in os.environ.items() if name in _LIBRARY_PATHS}
-    return {"LC_ALL": "C", "PATH": os.defpath, **kept}
-
-
-def _last_lines(text: str) -> str:
-    return "\n".join(text.strip().splitlines()[-_LOG_TAIL_LINES:])
