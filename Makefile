@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: run test check bench requirements clean
+.PHONY: run test check bench bench-publishing requirements clean
 
 run: $(VENV)/.runtime
 	$(BIN)/activity-closer demo
@@ -20,6 +20,9 @@ check: $(VENV)/.development
 
 bench: $(VENV)/.development
 	$(BIN)/python -m bench $(BENCH)
+
+bench-publishing: $(VENV)/.development
+	$(BIN)/python -m bench.publishing $(BENCH)
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'

@@ -1,5 +1,6 @@
 -- The three group roles of specification §6. Run it on a migrated database, as the owner of the tables with the right
--- to create roles; running it again changes nothing. Then grant one of them to each login user:
+-- to create roles; running it again changes nothing, but after a migration that created a table it is needed again. Then
+-- grant one of them to each login user:
 --
 --     grant activity_closer to closer_login;
 --
@@ -39,8 +40,16 @@ grant update (status, ended_at, duration) on user_activity.sessions to activity_
 grant update (status, ended_at, duration) on user_activity.property_object_views to activity_closer;
 grant insert on user_activity.outbox to activity_closer;
 
--- Publisher: the outbox, nothing else.
+-- Publisher: the outbox and the leases of its slices, nothing else. Where others read the outbox there may be no slices.
 grant select, update, delete on user_activity.outbox to activity_publisher;
+do $$
+begin
+    if to_regclass('user_activity.outbox_slices') is not null then
+        grant select, update (lease, leased_until) on user_activity.outbox_slices to activity_publisher;
+        grant select on user_activity.outbox_slices to activity_reader;
+    end if;
+end
+$$;
 
 -- Reader: audit and status.
 grant select (id, anonymous_id, user_id, status, created_at, last_activity_at, ended_at, duration)

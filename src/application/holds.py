@@ -43,6 +43,11 @@ class Holds(Generic[Thing]):
         """It succeeded; answers whether it had failed before."""
         return self._holds.pop(thing, None) is not None
 
+    def forget_lapsed(self) -> None:
+        """Everything that could be tried has been: what failed before and is not held was not there any more."""
+        held = self.held
+        self._holds = {thing: hold for thing, hold in self._holds.items() if thing in held}
+
     @property
     def held(self) -> frozenset[Thing]:
         """What is not to be tried now."""

@@ -22,12 +22,17 @@ from application.ports.publish_observation import (
     PublishedRemoved,
     PublishObservation,
     PublishReport,
-    RecordingFailed,
     RoundCompleted,
     TopicAvailable,
     TopicHeld,
 )
-from application.ports.store_errors import LockTimeout, OutdatedPlan, StoreError, TransactionRefused
+from application.ports.store_errors import (
+    ConnectingCancelled,
+    LockTimeout,
+    OutdatedPlan,
+    StoreError,
+    TransactionRefused,
+)
 from application.publish_progress import PublishProgress
 
 BATCHES_UNDER_WAY_MAX: Final = 2
@@ -107,18 +112,22 @@ class PublishOutboxUseCase:
         self._progress.begin()
         under_way: deque[_Batch] = deque()
         error: StoreError | None = None
+        is_stopped = False
         try:
             self._record_arrears()
             while self._fill(under_way):
                 self._conclude(under_way.popleft())
                 self._record_arrears()
+            self._forget_lapsed()
             self._remove_published()
+        except ConnectingCancelled:
+            is_stopped = True
         except StoreError as caught:
             error = caught
-            while under_way:
-                self._conclude(under_way.popleft())
+        while under_way:
+            self._conclude(under_way.popleft())
         report = self._progress.report(
-            stopped=self._cancellation.requested(),
+            stopped=is_stopped or self._cancellation.requested(),
             failed=error is not None,
             held_topics=tuple(sorted(self._topics.failed)),
         )
@@ -225,7 +234,7 @@ class PublishOutboxUseCase:
             if len(results) == 1:
                 message_id = _id_of(results[0])
                 self._unrecordable.hold(message_id)
-                self._observation.record(RecordingFailed(id=message_id, kind=error.kind, error=error.reason))
+                self._progress.fail_to_record(message_id, error)
                 continue
             middle = len(results) // 2
             for half in (results[:middle], results[middle:]):
@@ -256,6 +265,11 @@ class PublishOutboxUseCase:
             if lease is not None:
                 unit_of_work.deliveries.release(lease)
             unit_of_work.commit()
+
+    def _forget_lapsed(self) -> None:
+        if not self._progress.is_interrupted and not self._cancellation.requested():
+            self._topics.forget_lapsed()
+            self._unrecordable.forget_lapsed()
 
     def _remove_published(self) -> None:
         """A small step now and then, so that nothing else waits for it."""

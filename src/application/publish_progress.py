@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
+from uuid import UUID
 
 from application.ports.clock import Clock
 from application.ports.deliveries import Refused
@@ -15,7 +16,9 @@ from application.ports.publish_observation import (
     PublishObservation,
     PublishOutcome,
     PublishReport,
+    RecordingFailed,
 )
+from application.ports.store_errors import StoreError
 
 OUTAGE_SAID_AGAIN_AFTER_SECONDS: Final = 60.0
 
@@ -33,7 +36,7 @@ class PublishProgress:
     def begin(self) -> None:
         """A new round."""
         self._began = self._clock.monotonic()
-        self._delivered = self._refused = self._dead = self._unsent = 0
+        self._delivered = self._refused = self._dead = self._unsent = self._unrecorded = 0
         self.is_interrupted = False
         """Whether the broker does not serve, so that nothing more is sent in this round."""
 
@@ -74,6 +77,11 @@ class PublishProgress:
         lasts = timedelta(seconds=now - self._away_since)
         self._observation.record(BrokerUnavailable(cause=cause, unsent=unsent, lasts=lasts))
 
+    def fail_to_record(self, message_id: UUID, error: StoreError) -> None:
+        """What became of an event could not be recorded."""
+        self._unrecorded += 1
+        self._observation.record(RecordingFailed(id=message_id, kind=error.kind, error=error.reason))
+
     def resume(self) -> None:
         """Everything that was sent has arrived."""
         if self._away_since is not None:
@@ -96,6 +104,7 @@ class PublishProgress:
             refused=self._refused,
             dead=self._dead,
             unsent=self._unsent,
+            unrecorded=self._unrecorded,
             held_topics=held_topics,
             duration=timedelta(seconds=self._clock.monotonic() - self._began),
         )

@@ -131,6 +131,7 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
     {
         option.name: Setting(option=option, attribute=fields_dict(Settings)[option.name])
         for option in deep_options(Settings)
+        if option.name != "kafka"
     }
 )
-"""All settings by name, in the order in which they are shown."""
+"""All settings by name, in the order in which they are shown; those apart that pass through to librdkafka."""

@@ -2,20 +2,23 @@
 
 import re
 import tomllib
+from collections import deque
 from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from attrs import field, frozen
 
+from bootstrap.kafka_properties import KAFKA, KNOWN, KafkaProperty, properties_named_by
 from bootstrap.setting import PREFIX, SETTINGS, Setting
 
 _NOT_OURS = re.compile(
     # for the test suite
     r"TEST_.*"
-    # what Kubernetes sets in every pod beside a Service that is called activity-closer
-    r"|SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?"
+    # what Kubernetes sets in every pod beside a Service that is called activity-closer, or activity-closer-kafka…
+    r"|(KAFKA_(\w+_)?)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
 )
 
 _TEXT_LENGTH_MAX = 1_000_000  # whoever names an endless file by mistake is told, and not waited for
@@ -52,15 +55,17 @@ class UnreadableSourceError(Exception):
 
 def from_environment(environment: Mapping[str, str], problems: list[str]) -> dict[str, Given]:
     """Return what the `ACTIVITY_CLOSER_…` variables set; unknown and unreadable ones are added to `problems`."""
-    known = {setting.variable for setting in SETTINGS.values()}
-    known |= {setting.file_variable for setting in SETTINGS.values() if setting.file_variable}
-    given: dict[str, Given] = {}
+    ours = {name for name in environment if name.startswith(PREFIX) and not _NOT_OURS.fullmatch(name, len(PREFIX))}
+    settings: list[Setting | KafkaProperty] = [*SETTINGS.values(), *properties_named_by(ours)]
+    known = {setting.variable for setting in settings}
+    known |= {setting.file_variable for setting in settings if setting.file_variable}
+    meant = known | {KafkaProperty(own_name).variable for own_name in KNOWN}
     problems += [
-        f"unknown environment variable {name}{_suggestion(name, known)}"
-        for name in sorted(environment)
-        if name.startswith(PREFIX) and name not in known and not _NOT_OURS.fullmatch(name, len(PREFIX))
+        f"unknown environment variable {name}{_suggestion(name.upper().replace('.', '_'), meant)}"
+        for name in sorted(ours - known)
     ]
-    for setting in SETTINGS.values():
+    given: dict[str, Given] = {}
+    for setting in settings:
         try:
             given.update(_from_variables(setting, environment))
         except UnreadableSourceError as error:
@@ -68,7 +73,7 @@ def from_environment(environment: Mapping[str, str], problems: list[str]) -> dic
     return given
 
 
-def _from_variables(setting: Setting, environment: Mapping[str, str]) -> Iterator[tuple[str, Given]]:
+def _from_variables(setting: Setting | KafkaProperty, environment: Mapping[str, str]) -> Iterator[tuple[str, Given]]:
     text = environment.get(setting.variable)
     name = setting.variable
     if setting.file_variable and (path := environment.get(setting.file_variable)) is not None:
@@ -81,7 +86,7 @@ def _from_variables(setting: Setting, environment: Mapping[str, str]) -> Iterato
 
 
 def from_file(config: Given, problems: list[str]) -> dict[str, Given]:
-    """Return what the settings file sets: `snake_case` keys at its top level, or `kebab-case` ones.
+    """Return what the settings file sets: `snake_case` keys at its top level, or `kebab-case` ones, and `[kafka]`.
 
     An unreadable file and unknown keys are added to `problems`.
     """
@@ -101,8 +106,14 @@ def from_file(config: Given, problems: list[str]) -> dict[str, Given]:
     given: dict[str, Given] = {}
     for key, value in entries.items():
         name = key.replace("-", "_")
-        if isinstance(value, dict):
-            problems.append(f"unknown section [{key}] in {path}; keys stand at the top of the file, without a section")
+        if name == KAFKA and isinstance(value, dict):
+            given.update(_from_kafka_section(value, path, problems))
+        elif name == KAFKA:
+            problems.append(f"{key} in {path} must be a section, [{KAFKA}], of librdkafka's properties")
+        elif isinstance(value, dict):
+            problems.append(
+                f"unknown section [{key}] in {path}; keys stand at the top of the file, only librdkafka's in [{KAFKA}]"
+            )
         elif name not in known:
             problems.append(f"unknown key {key!r} in {path}{_suggestion(name, known)}")
         elif name in given:
@@ -110,6 +121,24 @@ def from_file(config: Given, problems: list[str]) -> dict[str, Given]:
         else:
             # Read as text like the other sources, so that one rule judges them all.
             given[name] = Given(text=str(value), source=Source(origin=Origin.FILE, name=f"{key} in {path}"))
+    return given
+
+
+def _from_kafka_section(section: Mapping[str, Any], path: str, problems: list[str]) -> dict[str, Given]:
+    """Return what `[kafka]` sets: TOML reads a dotted key that is not quoted as tables within tables."""
+    given: dict[str, Given] = {}
+    entries = deque((f"{KAFKA}.{key}", value) for key, value in section.items())
+    while entries:
+        name, value = entries.popleft()
+        if isinstance(value, dict):
+            entries.extend((f"{name}.{key}", each) for key, each in value.items())
+        elif name in given:
+            problems.append(f"{name} is set twice in {path}")
+        elif isinstance(value, str | int | float):  # a truth value is an integer, too
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            given[name] = Given(text=text, source=Source(origin=Origin.FILE, name=f"{name} in {path}"))
+        else:
+            problems.append(f"{name} in {path} must be a text, a number, true or false")
     return given
 
 

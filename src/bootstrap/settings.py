@@ -3,7 +3,7 @@
 The docstring of each attribute is its help text on the command line.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -14,7 +14,7 @@ from attrs.validators import and_, ge, gt, le, matches_re, optional
 from typed_settings import Secret
 from typed_settings.cls_attrs import SECRET
 
-from application.options import CloserOptions
+from application.options import CloserOptions, PublisherOptions
 from bootstrap.database_url import check_database_url
 from bootstrap.exit_codes import ExitCode, ExpectedError
 
@@ -22,6 +22,8 @@ ALLOWED = "allowed"
 """Key of a field's metadata: what is allowed, in words, where the field's type does not say it."""
 
 _RUN = fields(CloserOptions)  # states the defaults and the limits of a run
+_PUBLISH = fields(PublisherOptions)  # and of publishing
+_FACTORY = optional(matches_re(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*"))
 _LONGEST_TIMEOUT = timedelta(days=24)  # PostgreSQL counts a timeout's milliseconds in 31 bits
 
 
@@ -31,6 +33,13 @@ class PreparedStatements(StrEnum):
     AUTO = "auto"
     ON = "on"
     OFF = "off"
+
+
+class Delivery(StrEnum):
+    """Who brings the events of the outbox to Kafka."""
+
+    PUBLISHER = "publisher"
+    DEBEZIUM = "debezium"
 
 
 class LogFormat(StrEnum):
@@ -130,12 +139,40 @@ class Settings:
     start_jitter: timedelta = field(default=timedelta(0), validator=ge(timedelta(0)))
     """The first run waits for a random time up to this."""
 
-    store: str | None = field(
-        default=None,
-        validator=optional(matches_re(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")),
-        metadata={ALLOWED: "written module:factory"},
-    )
+    store: str | None = field(default=None, validator=_FACTORY, metadata={ALLOWED: "written module:factory"})
     """Another store than PostgreSQL: a callable that makes it."""
+
+    outbox_store: str | None = field(default=None, validator=_FACTORY, metadata={ALLOWED: "written module:factory"})
+    """Another outbox than PostgreSQL's, for publish and outbox: a callable that makes its store."""
+
+    delivery: Delivery = Delivery.PUBLISHER
+    """Who brings the events to Kafka: the command publish, or Debezium."""
+
+    publish_polling_interval: timedelta = field(default=timedelta(seconds=1), validator=gt(timedelta(0)))
+    """How long the publisher waits once nothing is due any more."""
+
+    publish_batch_size: int = field(
+        default=_PUBLISH.batch_size.default, validator=limits(_PUBLISH.batch_size.validator)
+    )
+    """Events that are sent at once."""
+
+    publish_attempts: int = field(
+        default=_PUBLISH.attempts_max.default, validator=limits(_PUBLISH.attempts_max.validator)
+    )
+    """How often an event may be refused before it is set aside as dead."""
+
+    publish_stop_limit: timedelta = field(
+        default=_PUBLISH.stop_limit.default, validator=limits(_PUBLISH.stop_limit.validator)
+    )
+    """How long the publisher waits for events under way once it is asked to end."""
+
+    outbox_retention: timedelta = field(
+        default=_PUBLISH.retention.default, validator=limits(_PUBLISH.retention.validator)
+    )
+    """How long the publisher keeps events that it has delivered."""
+
+    kafka: Mapping[str, str] = field(factory=dict, repr=False)
+    """Properties of librdkafka, by their own names; some are secrets."""
 
     log_format: LogFormat = LogFormat.JSON
     """How the log on stderr looks; `auto` is console on a terminal and json elsewhere."""
@@ -164,6 +201,29 @@ class Settings:
             max_run_duration=self.max_run_duration,
             sessions_per_transaction=self.sessions_per_transaction,
         )
+
+    def publisher_options(self) -> PublisherOptions:
+        """Return the limits of publishing."""
+        return PublisherOptions(
+            batch_size=self.publish_batch_size,
+            attempts_max=self.publish_attempts,
+            stop_limit=self.publish_stop_limit,
+            retention=self.outbox_retention,
+        )
+
+    def required_kafka_properties(self) -> Mapping[str, str]:
+        """Return librdkafka's properties, secrets included, for the command that needs a broker.
+
+        Raises ExpectedError (wrong configuration) when none of them says where a broker is.
+        """
+        if not {"bootstrap.servers", "metadata.broker.list"} & self.kafka.keys():
+            raise ExpectedError(
+                "no Kafka broker is set: give ACTIVITY_CLOSER_KAFKA_BOOTSTRAP_SERVERS=host:port[,host:port…],"
+                " ACTIVITY_CLOSER_KAFKA_BOOTSTRAP_SERVERS_FILE, or bootstrap.servers in the section [kafka] of the"
+                " settings file",
+                exit_code=ExitCode.WRONG_CONFIGURATION,
+            )
+        return self.kafka
 
     def required_database_url(self) -> str:
         """Return the database's URL or DSN, password included, for the commands that need a database.

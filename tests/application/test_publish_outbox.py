@@ -194,6 +194,19 @@ class TestMissingTopics:
         assert scene.arrivals() == Counter(one.id for one in [*waiting, *flowing])
         assert [one.topic for one in scene.observation.of(TopicAvailable)] == ["missing"]
 
+    def test_a_topic_whose_events_are_gone_is_forgotten(self) -> None:
+        """Once nothing waits for it, a missing topic is no finding any more."""
+        scene = PublishingScene()
+        scene.broker.missing_topics = {"missing"}
+        [lost] = scene.append(1, topic="missing")
+        publisher = scene.publisher()
+        assert publisher.run().report.held_topics == ("missing",)
+        with scene.store.outbox_store().begin() as unit_of_work:
+            unit_of_work.deliveries.record_delivered([lost.id], scene.clock.now())
+            unit_of_work.commit()
+        scene.pass_time(seconds=2)
+        assert publisher.run().report.held_topics == ()
+
 
 class TestStopping:
     """Stopping drains or gives back, within a limit."""

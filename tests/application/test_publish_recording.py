@@ -9,6 +9,7 @@ import pytest
 
 from application.ports.publish_observation import PublishOutcome, RecordingFailed
 from application.ports.store_errors import (
+    ConnectingCancelled,
     LockTimeout,
     OutdatedPlan,
     StoreError,
@@ -58,6 +59,14 @@ class TestStoreAway:
         assert (ended.report.outcome, ended.report.delivered, ended.error) == (PublishOutcome.FAILED, 0, LOST)
         assert not scene.broker.arrived
         assert publisher.run().report.delivered == 30
+
+    def test_an_end_that_is_asked_for_while_it_connects_is_no_failure(self) -> None:
+        """BR-55: a stop during the start with the database down ends in order, and nothing has failed."""
+        scene = PublishingScene()
+        cancelled = ConnectingCancelled(kind="cancelled", reason="connecting was given up")
+        scene.hook = failing("begin", cancelled, {1})
+        ended = scene.publisher().run()
+        assert (ended.report.outcome, ended.error) == (PublishOutcome.STOPPED, None)
 
     @pytest.mark.parametrize("step", ["record_delivered", "release"])
     def test_what_has_arrived_is_recorded_when_the_store_is_back(self, step: str) -> None:

@@ -1,8 +1,11 @@
-"""The container as a whole: a misspelt keyword in a provider escapes every type checker, and shows here."""
+"""The containers as a whole: a misspelt keyword in a provider escapes every type checker, and shows here."""
 
 import inspect
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -14,11 +17,19 @@ from typed_settings import Secret
 from adapters.in_memory.store import InMemoryActivityStore
 from application.close_idle_activity import CloserUseCase
 from application.lanes import Lanes
-from application.options import CloserOptions
+from application.options import CloserOptions, PublisherOptions
 from application.ports.activity_store import ActivityStore
 from application.ports.identifiers import Identifiers
+from application.ports.message_sending import MessageSender
+from application.ports.outbox_store import OutboxStore
+from application.ports.publish_observation import PublishObservation
 from application.ports.run_observation import RunObservation, RunOutcome
+from application.publish_outbox import PublishOutboxUseCase
 from bootstrap.container import Container
+from bootstrap.drain import Drain
+from bootstrap.exit_codes import ExpectedError
+from bootstrap.publisher import Publisher
+from bootstrap.publisher_container import PublisherContainer
 from bootstrap.settings import Settings
 from bootstrap.worker import Waiting, Worker
 from domain.activity import ActivityStatus
@@ -36,12 +47,30 @@ ROLES: Mapping[str, type] = {
 }
 """What each provider of the container promises; its annotation says so too, but is not there at run time."""
 
+PUBLISHER_ROLES: Mapping[str, type] = {
+    "store": OutboxStore,
+    "sender": MessageSender,
+    "identifiers": Identifiers,
+    "observation": PublishObservation,
+    "stop": Waiting,
+    "options": PublisherOptions,
+    "publish_outbox": PublishOutboxUseCase,
+    "publisher": Publisher,
+    "drain": Drain,
+}
+
 FOREIGN_STORE = f"{__name__}:in_memory_store"
+FOREIGN_OUTBOX = f"{__name__}:in_memory_outbox"
 
 
 def in_memory_store(_database_url: str | None) -> ActivityStore:
     """Make the store that stands for somebody else's."""
     return InMemoryActivityStore()
+
+
+def in_memory_outbox(_database_url: str | None) -> OutboxStore:
+    """Make the outbox that stands for somebody else's."""
+    return InMemoryActivityStore().outbox_store()
 
 
 class OneTick:
@@ -96,14 +125,46 @@ def assert_plays(product: object, role: type) -> None:
 @pytest.mark.parametrize("store", [None, FOREIGN_STORE])
 def test_every_provider_makes_what_it_promises(listener: socket.socket, store: str | None) -> None:
     """Each product has its type, or plays its role; building connects to nothing."""
-    container = Container(settings=settings_of(store, listener))
-    made = {name: provider() for name, provider in container.providers.items() if name != "settings"}
-    assert made.keys() == ROLES.keys()
-    for name, product in made.items():
-        assert not isinstance(product, providers.Provider), f"{name} is not wired"
-        assert_plays(product, ROLES[name])
+    assert_every_provider_keeps_its_promise(Container(settings=settings_of(store, listener)), ROLES)
     with pytest.raises(BlockingIOError):
         listener.accept()
+
+
+@pytest.mark.parametrize("outbox_store", [None, FOREIGN_OUTBOX])
+def test_every_provider_of_the_publisher_makes_what_it_promises(
+    listener: socket.socket, outbox_store: str | None
+) -> None:
+    """As in the worker's container; no database is connected to, and no broker has to be there."""
+    with publisher_container(listener, outbox_store=outbox_store) as container:
+        assert_every_provider_keeps_its_promise(container, PUBLISHER_ROLES)
+    with pytest.raises(BlockingIOError):
+        listener.accept()
+
+
+def assert_every_provider_keeps_its_promise(
+    container: Container | PublisherContainer, roles: Mapping[str, type]
+) -> None:
+    made = {name: provider() for name, provider in container.providers.items() if name != "settings"}
+    assert made.keys() == roles.keys()
+    for name, product in made.items():
+        assert not isinstance(product, providers.Provider), f"{name} is not wired"
+        assert_plays(product, roles[name])
+
+
+@contextmanager
+def publisher_container(listener: socket.socket, **settings: Any) -> Iterator[PublisherContainer]:
+    """Let a publisher be put together, and let go of its producer."""
+    container = PublisherContainer(
+        settings=Settings(
+            database_url=Secret(f"host=127.0.0.1 port={listener.getsockname()[1]}"),
+            kafka={"bootstrap.servers": "127.0.0.1:1"},
+            **settings,
+        )
+    )
+    try:
+        yield container
+    finally:
+        container.sender().close()
 
 
 def test_each_part_is_made_once(listener: socket.socket) -> None:
@@ -112,6 +173,10 @@ def test_each_part_is_made_once(listener: socket.socket) -> None:
     for name in ("store", "stop", "observation", "closer", "worker"):
         provider: Any = container.providers[name]
         assert provider() is provider()
+    with publisher_container(listener) as publisher:
+        for name in PUBLISHER_ROLES.keys() - {"options"}:
+            provider = publisher.providers[name]
+            assert provider() is provider()
 
 
 def test_settings_reach_the_parts() -> None:
@@ -120,6 +185,21 @@ def test_settings_reach_the_parts() -> None:
     container = Container(settings=settings)
     assert container.options() == CloserOptions(batch_size=7, sessions_per_transaction=3)
     assert container.lanes().count == 4
+
+
+def test_settings_reach_the_publisher(listener: socket.socket) -> None:
+    """The limits of publishing and librdkafka's properties are the settings'."""
+    with publisher_container(listener, publish_batch_size=7, outbox_retention=timedelta(hours=1)) as container:
+        assert container.options() == PublisherOptions(batch_size=7, retention=timedelta(hours=1))
+    with pytest.raises(ExpectedError, match=r"Kafka property linger\.ms"):
+        PublisherContainer(settings=Settings(kafka={"bootstrap.servers": "a", "linger.ms": "soon"})).sender()
+
+
+def test_the_worker_does_without_the_brokers_library() -> None:
+    """`run` and its container import nothing of Kafka, which would cost its start time and memory."""
+    code = "import sys\nimport bootstrap.cli.run\nprint('confluent_kafka' in sys.modules)"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True).stdout
+    assert shown == "False\n"
 
 
 def test_a_container_without_settings_is_refused() -> None:

@@ -126,7 +126,12 @@ def test_the_same_seed_gives_the_same_visitors() -> None:
 def test_the_screen_says_why_a_row_was_closed() -> None:
     """A row that was not silent for long was closed for another reason than its own silence."""
     programme = Programme(
-        inactivity_threshold=THRESHOLD, polling_interval=timedelta(minutes=1), speed=60, dsn="host=here", process_id=1
+        inactivity_threshold=THRESHOLD,
+        polling_interval=timedelta(minutes=1),
+        speed=60,
+        dsn="host=here",
+        bootstrap_servers="here:9092",
+        process_id=1,
     )
     store, _ = played_hour(seed=1)
     row = store.sessions()[0]

@@ -5,11 +5,11 @@ from datetime import timedelta
 import pytest
 from typed_settings import Secret
 
-from application.options import CloserOptions
+from application.options import CloserOptions, PublisherOptions
 from bootstrap.configuration import configure
 from bootstrap.exit_codes import ExitCode, ExpectedError
 from bootstrap.setting import SETTINGS
-from bootstrap.settings import ContradictionError, LogFormat, LogLevel, PreparedStatements, Settings
+from bootstrap.settings import ContradictionError, Delivery, LogFormat, LogLevel, PreparedStatements, Settings
 
 
 def settings_of(**variables: str) -> Settings:
@@ -43,6 +43,14 @@ def test_the_defaults_are_those_of_the_specification() -> None:
         single_instance=False,
         start_jitter=timedelta(0),
         store=None,
+        outbox_store=None,
+        delivery=Delivery.PUBLISHER,
+        publish_polling_interval=timedelta(seconds=1),
+        publish_batch_size=1_000,
+        publish_attempts=10,
+        publish_stop_limit=timedelta(seconds=10),
+        outbox_retention=timedelta(days=7),
+        kafka={},
         log_format=LogFormat.JSON,
         log_level=LogLevel.INFO,
     )
@@ -66,6 +74,17 @@ def test_settings_become_the_options_of_a_run() -> None:
     )
 
 
+def test_settings_become_the_options_of_publishing() -> None:
+    """Each limit of publishing can be set, and its default is the application's."""
+    assert settings_of().publisher_options() == PublisherOptions()
+    chosen = settings_of(
+        PUBLISH_BATCH_SIZE="20", PUBLISH_ATTEMPTS="3", PUBLISH_STOP_LIMIT="0s", OUTBOX_RETENTION="1d12h"
+    )
+    assert chosen.publisher_options() == PublisherOptions(
+        batch_size=20, attempts_max=3, stop_limit=timedelta(0), retention=timedelta(hours=36)
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "text", "value"),
     [
@@ -78,6 +97,11 @@ def test_settings_become_the_options_of_a_run() -> None:
         ("SINGLE_INSTANCE", "false", False),
         ("START_JITTER", "0s", timedelta(0)),
         ("STORE", "my_package.store:make", "my_package.store:make"),
+        ("OUTBOX_STORE", "my_package.store:make_outbox", "my_package.store:make_outbox"),
+        ("OUTBOX_RETENTION", "7d", timedelta(days=7)),
+        ("PUBLISH_BATCH_SIZE", "10000", 10_000),
+        ("PUBLISH_ATTEMPTS", "30", 30),
+        ("DELIVERY", "Debezium", Delivery.DEBEZIUM),
         ("LOG_FORMAT", "console", LogFormat.CONSOLE),
         ("LOG_LEVEL", "DEBUG", LogLevel.DEBUG),
     ],
@@ -118,6 +142,13 @@ def test_a_wrong_threshold_is_one_line_with_the_range(text: str) -> None:
         ("SINGLE_INSTANCE", "2", "on or off"),
         ("SINGLE_INSTANCE", "", "on or off"),
         ("STORE", "no_factory", "module:factory"),
+        ("OUTBOX_STORE", "no_factory", "module:factory"),
+        ("PUBLISH_POLLING_INTERVAL", "0s", "above 0s"),
+        ("PUBLISH_BATCH_SIZE", "10001", "a whole number from 1 to 10000"),
+        ("PUBLISH_ATTEMPTS", "31", "a whole number from 1 to 30"),
+        ("PUBLISH_STOP_LIMIT", "10", "from 0s to 365d"),
+        ("OUTBOX_RETENTION", "7 days", "from 0s to 365d"),
+        ("DELIVERY", "kafka", "publisher or debezium"),
         ("LOG_FORMAT", "xml", "json, console or auto"),
         ("LOG_LEVEL", "loud", "debug, info, warning or error"),
     ],

@@ -58,7 +58,7 @@ def test_the_file_takes_what_toml_writes(tmp_path: Path) -> None:
         ("batch_sise = 1", "unknown key 'batch_sise' in {file}; did you mean batch_size?"),
         (
             "[closer]\nbatch_size = 1",
-            "unknown section [closer] in {file}; keys stand at the top of the file, without a section",
+            "unknown section [closer] in {file}; keys stand at the top of the file, only librdkafka's in [kafka]",
         ),
         ("config = 'other.toml'", "unknown key 'config' in {file}"),
         ("batch_size = 1\nbatch-size = 2", "batch_size is set twice in {file}"),

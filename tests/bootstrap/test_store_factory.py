@@ -1,13 +1,15 @@
-"""The store that the settings ask for, and what is said where it cannot be had (specification §4)."""
+"""The stores that the settings ask for, and what is said where it cannot be had (specification §4)."""
 
 from contextlib import closing
 
 import pytest
 from typed_settings import Secret
 
-from adapters.in_memory.store import InMemoryActivityStore
+from adapters.in_memory.store import InMemoryActivityStore, InMemoryOutboxStore
+from adapters.postgres.outbox_store import PostgresOutboxStore
 from adapters.postgres.store import PostgresActivityStore
 from bootstrap.exit_codes import ExitCode, ExpectedError
+from bootstrap.outbox_store_factory import make_outbox_store
 from bootstrap.settings import Settings
 from bootstrap.stop_signal import StopSignal
 from bootstrap.store_factory import make_store
@@ -84,6 +86,37 @@ def test_what_is_no_store_is_refused_by_name() -> None:
     with pytest.raises(ExpectedError, match=r"gave NoneType.*lacks clock, begin") as refused:
         make_store(Settings(store=f"{__name__}:no_store"), StopSignal())
     assert refused.value.exit_code is ExitCode.WRONG_CONFIGURATION
+
+
+def test_the_outbox_of_postgresql_is_the_default() -> None:
+    """The publisher's store is made of the same settings, and connects to nothing yet; a missing address is named."""
+    settings = Settings(database_url=Secret("host=127.0.0.1 port=1"))
+    with closing(make_outbox_store(settings, StopSignal())) as store:
+        assert isinstance(store, PostgresOutboxStore)
+    with pytest.raises(ExpectedError, match="ACTIVITY_CLOSER_DATABASE_URL"):
+        make_outbox_store(Settings(store=f"{__name__}:ForeignStore"), StopSignal())
+
+
+class ForeignOutbox(InMemoryOutboxStore):
+    """An outbox of somebody else's, which remembers what it was made for."""
+
+    def __init__(self, database_url: str | None) -> None:
+        store = InMemoryActivityStore()
+        super().__init__(store.clock, store.transaction)
+        self.database_url = database_url
+
+
+@pytest.mark.parametrize("database_url", [None, "postgresql://closer:geheim@db/activity"])
+def test_a_foreign_outbox_is_made_by_its_factory(database_url: str | None) -> None:
+    """As a foreign store is; its setting is `outbox_store`, and so it is called where it is wrong."""
+    secret = None if database_url is None else Secret(database_url)
+    store = make_outbox_store(Settings(outbox_store=f"{__name__}:ForeignOutbox", database_url=secret), StopSignal())
+    assert isinstance(store, ForeignOutbox)
+    assert store.database_url == database_url
+    for factory in ("NOT_A_FACTORY", "nothing_of_the_kind", "no_store", "failing_factory"):
+        with pytest.raises(ExpectedError, match=f"outbox_store '{__name__}:{factory}'") as refused:
+            make_outbox_store(Settings(outbox_store=f"{__name__}:{factory}"), StopSignal())
+        assert refused.value.exit_code is ExitCode.WRONG_CONFIGURATION
 
 
 def failing_factory(_database_url: str | None) -> ForeignStore:

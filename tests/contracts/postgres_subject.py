@@ -6,6 +6,7 @@ from uuid import UUID
 import psycopg
 from psycopg.rows import dict_row
 
+from adapters.postgres.outbox_store import PostgresOutboxStore
 from adapters.postgres.store import PostgresActivityStore
 from application.ports.outbox import OutboxMessage
 from domain.activity import ActivityStatus
@@ -31,6 +32,7 @@ class PostgresSubject:
 
     def __init__(self, dsn: str) -> None:
         self.store = PostgresActivityStore(dsn)
+        self.outbox = PostgresOutboxStore(dsn)
         self._connection = psycopg.connect(dsn, autocommit=True, row_factory=dict_row)
         self._connection.execute("set timezone = 'UTC'")
         self._connection.execute(REFUSE)
@@ -38,6 +40,7 @@ class PostgresSubject:
     def close(self) -> None:
         """Lets go of the database."""
         self.store.close()
+        self.outbox.close()
         self._connection.close()
 
     def session(self, session_id: UUID) -> Session | None:

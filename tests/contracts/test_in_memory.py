@@ -14,6 +14,7 @@ from application.contracts.outbox import OutboxContract
 from application.contracts.outbox_upkeep import OutboxUpkeepContract
 from application.contracts.row_claiming import RowClaimingContract
 from application.contracts.row_locking import RowLockingContract
+from application.contracts.side_by_side import SideBySideContract
 from application.contracts.subject import StoreSubject
 from application.contracts.unit_of_work import UnitOfWorkContract
 from application.ports.identifiers import Identifiers
@@ -66,6 +67,9 @@ class TestCloser(InMemory, EventsAreValid, CloserContract): ...
 
 
 class TestOnlineCommands(InMemory, EventsAreValid, OnlineCommandsContract): ...
+
+
+class TestSideBySide(InMemory, EventsAreValid, SideBySideContract): ...
 
 
 class TestDeliveries(InMemory, DeliveriesContract): ...

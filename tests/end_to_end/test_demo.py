@@ -111,7 +111,7 @@ def test_a_demo_for_some_seconds_closes_rows_and_keeps_its_promises() -> None:
         assert "\x1b" not in show.text
         assert re.search(r"^\d\d:\d\d:\d\d run 1 completed: closed [1-9]\d* sessions", show.text, re.MULTILINE)
         assert "run 2 completed" in show.text
-        assert show.text.count("check passed: no ") == 5
+        assert show.text.count("check passed: no ") == 6
         assert list(show.folder.iterdir()) == []
 
 
@@ -158,7 +158,7 @@ def test_on_a_terminal_it_is_a_screen_that_explains_itself() -> None:
 
         assert show.end() == 0
         _, after = show.text.rsplit("\x1b[?1049l", 1)
-        assert after.count("check passed") == 5
+        assert after.count("check passed") == 6
 
 
 def test_nobody_is_named_on_any_screen() -> None:

@@ -222,6 +222,20 @@ _TYPES = {
     "session_ids": "uuid[]",
     "ended_at": "timestamptz[]",
     "durations": "interval[]",
+    "lease": "uuid",
+    "now": "timestamptz",
+    "at": "timestamptz",
+    "before": "timestamptz",
+    "ends": "timestamptz",
+    "starts": "uuid[]",
+    "held_topics": "text[]",
+    "held_ids": "uuid[]",
+    "turn": "smallint",
+    "slices_max": "smallint",
+    "refusals": "smallint[]",
+    "causes": "text[]",
+    "next_attempts_at": "timestamptz[]",
+    "after": "uuid",
 }
 """As the driver declares the parameters."""
 
@@ -230,14 +244,14 @@ def plan_of(connection: psycopg.Connection, hot: Hot, plan_cache_mode: str) -> d
     """The plan as it was carried out; what the statement did is rolled back."""
     numbers = {name: f"${number}" for number, name in enumerate(hot.values, start=1)}
     text = re.sub(r"%\((\w+)\)[sb]", lambda found: numbers[found[1]], statement(hot.name))
-    types = ", ".join(_TYPES[name] for name in hot.values)
-    arguments = SQL(", ").join(map(Literal, hot.values.values()))
+    types = f"({', '.join(_TYPES[name] for name in hot.values)})" if hot.values else ""
+    arguments = SQL("({})").format(SQL(", ").join(map(Literal, hot.values.values()))) if hot.values else SQL("")
     with connection.transaction(force_rollback=True):
         connection.execute(SQL("set local plan_cache_mode = {}").format(Literal(plan_cache_mode)))
-        connection.execute(f"prepare hot ({types}) as {text}".encode())
+        connection.execute(f"prepare hot {types} as {text}".encode())
         try:
             explained = ClientCursor(connection).execute(
-                SQL("explain (analyze, format json) execute hot ({})").format(arguments)
+                SQL("explain (analyze, buffers, format json) execute hot {}").format(arguments)
             )
             [([plan],)] = explained.fetchall()
         finally:

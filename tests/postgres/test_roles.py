@@ -1,7 +1,8 @@
 """What each group role of deploy/roles.sql may do on a migrated database, and what it may not (specification §6)."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -9,6 +10,10 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 from psycopg.sql import SQL, Identifier, Literal
+
+from adapters.postgres.migrations import migrate
+from adapters.postgres.outbox_store import PostgresOutboxStore
+from application.ports.deliveries import Held, Lease, Refused
 
 _ROLES = Path(__file__).parents[2] / "deploy" / "roles.sql"
 _SESSION = UUID("00000000-0000-7000-8000-000000000001")
@@ -46,6 +51,10 @@ _READS_OUTBOX = "select * from user_activity.outbox"
 _CLOSES = "set status = 'Inactive', ended_at = '2026-01-01 10:12Z', duration = interval '1 s'"
 _MARKS = "update user_activity.outbox set published_at = '2026-01-01 10:13Z'"
 _DELETES_EVENTS = "delete from user_activity.outbox"
+_REFUSES = "update user_activity.outbox set refusals = 1, failure = 'too_large', next_attempt_at = null, dead_at = null"
+_ONE_SLICE = "where slice = 3"
+_LEASES = f"update user_activity.outbox_slices set lease = gen_random_uuid(), leased_until = null {_ONE_SLICE}"
+_READS_SLICES = f"select * from user_activity.outbox_slices {_ONE_SLICE}"
 
 _ALLOWED = {
     "activity_closer": (
@@ -56,8 +65,16 @@ _ALLOWED = {
         _INSERT_EVENT,
         _READS_VERSION,
     ),
-    "activity_publisher": (f"{_READS_OUTBOX} for update skip locked", _MARKS, _DELETES_EVENTS, _READS_VERSION),
-    "activity_reader": (_READS_SESSIONS, _READS_VIEWS, _READS_OUTBOX, _READS_VERSION),
+    "activity_publisher": (
+        f"{_READS_OUTBOX} for update skip locked",
+        _MARKS,
+        _REFUSES,
+        _DELETES_EVENTS,
+        f"{_READS_SLICES} for update skip locked",
+        _LEASES,
+        _READS_VERSION,
+    ),
+    "activity_reader": (_READS_SESSIONS, _READS_VIEWS, _READS_OUTBOX, _READS_SLICES, _READS_VERSION),
 }
 
 _DDL = (
@@ -82,6 +99,8 @@ _REFUSED = {
         _READS_OUTBOX,
         _MARKS,
         _DELETES_EVENTS,
+        _READS_SLICES,
+        _LEASES,
         "update user_activity.sessions set last_activity_at = created_at",
         "update user_activity.sessions set device_ip_address = null",
         "update user_activity.property_object_views set session_id = id",
@@ -97,6 +116,9 @@ _REFUSED = {
         "select id from user_activity.sessions",
         "select id from user_activity.property_object_views",
         "update user_activity.sessions set status = 'Inactive'",
+        "insert into user_activity.outbox_slices (slice) values (16)",
+        f"update user_activity.outbox_slices set slice = 16 {_ONE_SLICE}",
+        "delete from user_activity.outbox_slices",
     ),
     "activity_reader": (
         *_DDL,
@@ -104,6 +126,7 @@ _REFUSED = {
         _INSERT_EVENT,
         _MARKS,
         _DELETES_EVENTS,
+        _LEASES,
         "select id from user_activity.sessions for update",
         "update user_activity.sessions set status = 'Inactive'",
         "delete from user_activity.property_object_views",
@@ -156,6 +179,62 @@ def test_a_role_may_do_nothing_else(guarded_database: str, group: str) -> None:
     with login_role(guarded_database, group) as login, psycopg.connect(login, autocommit=True) as connection:
         answers = {statement: _sqlstate(connection, statement) for statement in _REFUSED[group]}
     assert answers == dict.fromkeys(_REFUSED[group], "42501")
+
+
+def test_the_publisher_may_do_all_that_its_ports_ask(guarded_database: str) -> None:
+    """Specification §6: deliveries and upkeep need no right beyond the role's."""
+    with (
+        login_role(guarded_database, "activity_publisher") as login,
+        closing(PostgresOutboxStore(login)) as store,
+        closing(PostgresOutboxStore(guarded_database)) as owner,
+    ):
+        use_every_right(store)
+        with owner.begin() as unit_of_work:
+            assert unit_of_work.upkeep.status().pending == 0
+
+
+def use_every_right(store: PostgresOutboxStore) -> None:
+    """Call each method of both ports at least once, and end with an empty outbox."""
+    now = store.clock.read()
+    lease = Lease(id=_SESSION, begins=now, ends=now)
+    refused = Refused(message_id=_EVENT, refusals=1, cause="too_large", next_attempt_at=None)
+    with store.begin() as unit_of_work:
+        deliveries, upkeep = unit_of_work.deliveries, unit_of_work.upkeep
+        assert len(deliveries.lease(lease, limit=1, held=Held())) == 1
+        deliveries.record_refused([refused], now)
+        deliveries.release(lease)
+        assert upkeep.status().dead == {"too_large": 1}
+        assert upkeep.dead(None, 1) == [upkeep.find_dead(_EVENT)]
+        assert upkeep.retry([_EVENT]) == 1
+        assert upkeep.discard([_EVENT]) == 0
+        assert upkeep.remove_occurred(now - timedelta(days=36500), 1) == 0
+        assert deliveries.count_due(now) == 1
+        deliveries.record_delivered([_EVENT], now)
+        assert upkeep.remove_published(now + timedelta(seconds=1), 1) == 1
+        unit_of_work.commit()
+
+
+def test_the_closer_closes_without_the_publishers_rights(guarded_database: str) -> None:
+    """Specification §6: the event that the closer adds gets the publisher's columns without a right on them."""
+    with login_role(guarded_database, "activity_closer") as login, psycopg.connect(login) as connection:
+        connection.execute(_INSERT_EVENT.encode())
+    with psycopg.connect(guarded_database) as owner:
+        added = owner.execute("select refusals, dead_at from user_activity.outbox where id <> %s", [_EVENT])
+        assert added.fetchall() == [(0, None)]
+
+
+def test_the_roles_fit_where_others_read_the_outbox(empty_database: str) -> None:
+    """Without a publisher of ours there are no slices, and the roles are applied all the same."""
+    migrate(empty_database, has_publisher=False)
+    apply_roles(empty_database)
+    with psycopg.connect(empty_database) as connection:
+        connection.execute(_ROWS.encode())
+    with (
+        login_role(empty_database, "activity_publisher") as login,
+        closing(PostgresOutboxStore(login)) as store,
+        store.begin() as unit_of_work,
+    ):
+        assert unit_of_work.upkeep.remove_occurred(datetime(2027, 1, 1, tzinfo=UTC), 1) == 1
 
 
 def test_the_detail_of_a_failing_row_hides_the_device(guarded_database: str) -> None:

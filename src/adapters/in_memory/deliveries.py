@@ -37,13 +37,13 @@ class InMemoryDeliveries:
 
     def record_delivered(self, message_ids: Sequence[UUID], at: datetime) -> None:
         with self._transaction.statement():
-            for message_id, delivery in self._pending(message_ids):
-                self._change(message_id, evolve(delivery, published_at=at))
+            for message_id, delivery in self._undelivered(message_ids):
+                self._change(message_id, evolve(delivery, published_at=at, dead_at=None))
 
     def record_refused(self, refused: Sequence[Refused], at: datetime) -> None:
         refused_by_id = {one.message_id: one for one in refused}
         with self._transaction.statement():
-            for message_id, delivery in self._pending(list(refused_by_id)):
+            for message_id, delivery in self._undelivered(list(refused_by_id)):
                 one = refused_by_id[message_id]
                 changed = evolve(
                     delivery,
@@ -66,13 +66,13 @@ class InMemoryDeliveries:
         with self._transaction.statement():
             return sum(self._transaction.delivery(one.id).is_due(now) for one in self._transaction.messages())
 
-    def _pending(self, message_ids: Sequence[UUID]) -> list[tuple[UUID, Delivery]]:
-        """Those that are pending, under their locks."""
+    def _undelivered(self, message_ids: Sequence[UUID]) -> list[tuple[UUID, Delivery]]:
+        """Those that are not recorded as delivered, under their locks."""
         there = {message.id for message in self._transaction.messages()}
         for message_id in sorted(message_ids):
             self._transaction.lock(message_id)
         found = [(one, self._transaction.delivery(one)) for one in message_ids if one in there]
-        return [(message_id, delivery) for message_id, delivery in found if delivery.is_pending]
+        return [(message_id, delivery) for message_id, delivery in found if delivery.published_at is None]
 
     def _change(self, message_id: UUID, delivery: Delivery) -> None:
         self._transaction.changed_deliveries[message_id] = delivery

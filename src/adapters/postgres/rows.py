@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 
 from adapters.postgres.transaction import Values
+from application.ports.outbox import OutboxMessage
 from domain.activity import ActivityStatus
 from domain.property_object_view import PropertyObjectView
 from domain.session import Session
@@ -60,4 +61,34 @@ def is_whole_view(row: Values) -> bool:
     """As with a session; a view may lack its filter."""
     return not (
         row[1] is None or row[2] is None or row[3] is None or row[4] is None or row[6] is None or row[7] is None
+    )
+
+
+def message_of(row: Values) -> OutboxMessage:
+    """An event from its first ten columns."""
+    return OutboxMessage(
+        id=row[0],
+        aggregate_type=row[1],
+        aggregate_id=row[2],
+        event_type=row[3],
+        contract_version=row[4],
+        topic=row[5],
+        payload=row[6],
+        correlation_id=row[7],
+        trace_parent=row[8],
+        occurred_at=row[9],
+    )
+
+
+def is_whole_message(row: Values) -> bool:
+    """As with a session; an event may lack its trace context."""
+    return not (
+        row[1] is None
+        or row[2] is None
+        or row[3] is None
+        or row[4] is None
+        or row[5] is None
+        or row[6] is None
+        or row[7] is None
+        or row[9] is None
     )

@@ -1,4 +1,4 @@
-"""The store that the worker uses by default."""
+"""The store that the worker uses by default, and what every store of PostgreSQL is."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -15,8 +15,8 @@ _ANSWER_MARGIN: Final = timedelta(seconds=15)
 """How much later than the server the client gives up a statement."""
 
 
-class PostgresActivityStore:
-    """Sessions, views and the outbox in the schema `user_activity` of a PostgreSQL database (specification §6).
+class ConnectedStore:
+    """A database that is connected to when it is needed, and its time.
 
     `is_cancelled` tells whether to give up making a connection; what has begun is not touched by it.
     """
@@ -37,10 +37,15 @@ class PostgresActivityStore:
             answer_timeout=self._options.statement_timeout + _ANSWER_MARGIN,
         )
         # Reading the time is no work on rows, so it needs no lock: an instance that has to wait still says since when.
-        self.clock = DatabaseClock(self._connections, evolve(self._options, is_single_instance=False))
-
-    def begin(self) -> PostgresUnitOfWork:
-        return PostgresUnitOfWork(Transaction(self._connections, self._options))
+        self._unguarded_options = evolve(self._options, is_single_instance=False)
+        self.clock = DatabaseClock(self._connections, self._unguarded_options)
 
     def close(self) -> None:
         self._connections.close()
+
+
+class PostgresActivityStore(ConnectedStore):
+    """Sessions, views and the outbox in the schema `user_activity` of a PostgreSQL database (specification §6)."""
+
+    def begin(self) -> PostgresUnitOfWork:
+        return PostgresUnitOfWork(Transaction(self._connections, self._options))

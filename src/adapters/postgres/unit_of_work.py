@@ -33,16 +33,11 @@ class PostgresOutbox:
             )
 
 
-class PostgresUnitOfWork:
-    """The roles of one transaction."""
+class TransactionScope:
+    """Enters, commits and leaves one transaction, as every unit of work does."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
-        self.hanging_views = PostgresHangingViews(transaction)
-        self.stale_sessions = PostgresStaleSessions(transaction)
-        self.sessions = PostgresSessions(transaction)
-        self.views = PostgresPropertyObjectViews(transaction)
-        self.outbox = PostgresOutbox(transaction)
 
     def __enter__(self) -> Self:
         self._transaction.begin()
@@ -55,3 +50,15 @@ class PostgresUnitOfWork:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._transaction.roll_back()
+
+
+class PostgresUnitOfWork(TransactionScope):
+    """The roles of one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        super().__init__(transaction)
+        self.hanging_views = PostgresHangingViews(transaction)
+        self.stale_sessions = PostgresStaleSessions(transaction)
+        self.sessions = PostgresSessions(transaction)
+        self.views = PostgresPropertyObjectViews(transaction)
+        self.outbox = PostgresOutbox(transaction)

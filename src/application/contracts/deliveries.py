@@ -54,11 +54,19 @@ class OutgoingContract(StoreContract):
         return pending
 
     def take_all(self, lease: Lease, limit: int = 100) -> list[PendingMessage]:
-        """Leases until nothing is left."""
+        """Leases until nothing is left: a store may lease parts of the outbox, and give what else is in them later."""
         taken: list[PendingMessage] = []
         while pending := self.take(evolve(lease, id=uuid4()), limit):
             taken += pending
         return taken
+
+    def drain(self, lease: Lease, limit: int = 100) -> list[PendingMessage]:
+        """Leases, delivers and releases until nothing is left, as a publisher does."""
+        drained: list[PendingMessage] = []
+        while pending := self.take(lease, limit):
+            drained += pending
+            self.deliver(*(one.message.id for one in pending), lease=lease)
+        return drained
 
     def deliver(self, *message_ids: UUID, lease: Lease | None = None) -> None:
         """Records that they have arrived, and ends the lease."""
@@ -125,7 +133,7 @@ class DeliveriesContract(OutgoingContract):
     def test_everything_comes_up(self) -> None:
         """Whatever its id, every event that is due is leased in the end, and once."""
         appended = self.append(50)
-        assert ids_of(self.take_all(self.a_lease(), limit=7)) == ids_of(appended)
+        assert ids_of(self.drain(self.a_lease(), limit=7)) == ids_of(appended)
 
     def test_a_lease_keeps_within_its_limit(self) -> None:
         """A publisher is given no more than it asks for: its memory is bounded."""
@@ -211,7 +219,7 @@ class DeliveriesContract(OutgoingContract):
         held, others = self.append(30, topic="held"), self.append(3, topic="other")
         [taken_first] = self.take(self.a_lease(), limit=1, held=Held(topics=frozenset({"held"})))
         assert taken_first.message.id in ids_of(others)
-        taken = self.take_all(self.a_lease(after=LEASE_LASTS * 2))
+        taken = self.drain(self.a_lease(after=LEASE_LASTS * 2))
         assert ids_of(taken) == ids_of(held) | ids_of(others)
 
     def test_held_events_are_left_out(self) -> None:
@@ -244,6 +252,16 @@ class DeliveriesContract(OutgoingContract):
         self.refuse(message.id, retry_after=None)
         with self.outbox.begin() as unit_of_work:
             assert not unit_of_work.upkeep.dead(None, 10)
+            unit_of_work.commit()
+
+    def test_what_has_arrived_is_dead_no_more(self) -> None:
+        """An event that one publisher set aside, and another one's report says has arrived, is delivered."""
+        [message] = self.append()
+        self.refuse(message.id, retry_after=None)
+        self.deliver(message.id)
+        with self.outbox.begin() as unit_of_work:
+            assert not unit_of_work.upkeep.dead(None, 10)
+            assert not unit_of_work.upkeep.status().dead
             unit_of_work.commit()
 
     def test_what_is_recorded_without_a_commit_is_not(self) -> None:

@@ -95,6 +95,8 @@ class PublishReport:
     """Set aside in this round."""
     unsent: int
     """Given back: nobody knows whether they arrived."""
+    unrecorded: int
+    """Their outcome could not be recorded; they will be sent again."""
     held_topics: tuple[str, ...]
     duration: timedelta
 
@@ -106,6 +108,7 @@ class PublishReport:
             "refusedEvents": self.refused,
             "deadEvents": self.dead,
             "unsentEvents": self.unsent,
+            "unrecordedEvents": self.unrecorded,
             "heldTopics": list(self.held_topics),
             "durationMs": round(self.duration / timedelta(milliseconds=1)),
         }

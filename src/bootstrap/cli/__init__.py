@@ -30,6 +30,10 @@ class CommandEntry(NamedTuple):
 
 COMMANDS = {
     "run": CommandEntry("bootstrap.cli.run", "run", "Close idle sessions and views; --once for a single run."),
+    "publish": CommandEntry(
+        "bootstrap.cli.publish", "publish", "Deliver the outbox to Kafka; --once until it is empty."
+    ),
+    "outbox": CommandEntry("bootstrap.cli.outbox", "outbox", "See how the outbox stands; deal with dead events."),
     "migrate": CommandEntry("bootstrap.cli.migrate", "migrate", "Create the schema, or add what is missing in it."),
     "config": CommandEntry("bootstrap.cli.config", "config", "Show the settings in force."),
     "demo": CommandEntry("bootstrap.cli.demo", "demo", "Watch it work: a database of its own, played visitors."),
@@ -93,7 +97,7 @@ def _say(line: str) -> None:
 @click.group(cls=CommandLine, entries=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="activity-closer")
 def activity_closer() -> None:
-    """Close idle sessions and property-object views, each exactly once."""
+    """Close idle sessions and property-object views, each exactly once, and deliver their events."""
 
 
 def main() -> NoReturn:

@@ -6,6 +6,7 @@ import click
 
 from bootstrap.cli.options import configuration_options, output_option
 from bootstrap.configuration import Configuration
+from bootstrap.kafka_properties import KAFKA, shown_value
 from bootstrap.setting import SETTINGS
 
 
@@ -18,13 +19,18 @@ def config() -> None:
 @output_option
 @configuration_options
 def show(*, configuration: Configuration, output: str) -> None:
-    """Show every setting, its value and where it comes from; passwords are masked.
+    """Show every setting, its value and where it comes from; passwords and other secrets are masked.
 
     The command line is stronger than the environment, the environment than the settings file, the file than the
     defaults. Each setting can be given as the option below, as the variable ACTIVITY_CLOSER_…, as a file named by
     ACTIVITY_CLOSER_…_FILE, or as a key of the settings file.
+
+    Properties of librdkafka have no option: sasl.password, say, is ACTIVITY_CLOSER_KAFKA_SASL_PASSWORD, or …_FILE, or a
+    key of the section [kafka] of the settings file.
     """
-    values = {name: setting.render(getattr(configuration.settings, name)) for name, setting in SETTINGS.items()}
+    settings = configuration.settings
+    values = {name: setting.render(getattr(settings, name)) for name, setting in SETTINGS.items()}
+    values |= {f"{KAFKA}.{name}": shown_value(name, value) for name, value in sorted(settings.kafka.items())}
     if output == "json":
         rows = {
             name: {"value": values[name], "origin": source.origin, "name": source.name}
@@ -33,7 +39,7 @@ def show(*, configuration: Configuration, output: str) -> None:
         click.echo(json.dumps(rows, indent=2))
         return
     texts = {name: _readable(value) for name, value in values.items()}
-    width = max(map(len, SETTINGS))
+    width = max(map(len, texts))
     value_width = max(map(len, texts.values()))
     for name, source in configuration.sources.items():
         origin = source.origin if source.name is None else f"{source.origin}: {source.name}"

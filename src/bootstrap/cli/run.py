@@ -8,17 +8,11 @@ import orjson
 from adapters.structlog import configure_logging
 from application.close_idle_activity import CloserRun
 from application.ports.run_observation import RunOutcome
-from application.ports.store_errors import (
-    AccessDenied,
-    ConnectingCancelled,
-    LockTimeout,
-    SchemaMissing,
-    StoreError,
-    StoreUnavailable,
-)
+from application.ports.store_errors import ConnectingCancelled, StoreError
 from bootstrap.cli.options import settings_options
+from bootstrap.cli.store_failures import expected_error
 from bootstrap.container import Container
-from bootstrap.exit_codes import ExitCode, ExpectedError
+from bootstrap.exit_codes import ExitCode
 from bootstrap.settings import Settings
 from bootstrap.stop_signal import StopSignal
 
@@ -30,8 +24,8 @@ def run(*, settings: Settings, once: bool) -> ExitCode:
     """Close idle sessions and views, a run at each polling interval, until SIGTERM or SIGINT.
 
     With --once the exit code tells how the run went: 0 done, 3 some rows failed and stay Active, 69 the database is
-    unavailable or a table is missing, 75 another instance holds the single-instance
-    lock, or somebody a table,, 77 a right is missing.
+    unavailable or a table is missing, 75 another instance holds the single-instance lock, or somebody a table, 77 a
+    right is missing.
     """
     configure_logging(line_format=settings.log_format.value, level=settings.log_level.value)
     stop = StopSignal()
@@ -50,11 +44,11 @@ def _run_once(container: Container) -> ExitCode:
     except ConnectingCancelled:
         return ExitCode.SUCCESS  # ended in order
     except StoreError as error:
-        raise _expected(error) from None
+        raise expected_error(error) from None
     report = ended.report
     click.echo(orjson.dumps({"jobRunId": report.job_run_id} | report.summary()))
     if ended.error is not None:
-        raise _expected(ended.error)
+        raise expected_error(ended.error)
     return _exit_code(ended)
 
 
@@ -66,18 +60,3 @@ def _exit_code(ended: CloserRun) -> ExitCode:
     if ended.report.outcome is RunOutcome.FAILED:
         return ExitCode.UNEXPECTED_FAILURE
     return ExitCode.SUCCESS
-
-
-def _expected(error: StoreError) -> ExpectedError:
-    """What the process says and ends with when it is not for the rows that a run failed."""
-    match error:
-        case AccessDenied():
-            return ExpectedError(f"a right is missing: {error.reason}", exit_code=ExitCode.MISSING_RIGHT)
-        case SchemaMissing():
-            line = f"the schema is not there: {error.reason}; run `activity-closer migrate`"
-            return ExpectedError(line, exit_code=ExitCode.UNAVAILABLE)
-        case StoreUnavailable():
-            return ExpectedError(f"the database is unavailable: {error.reason}", exit_code=ExitCode.UNAVAILABLE)
-    line = f"the database refused to select rows: {error.kind}, {error.reason}"
-    is_locked = isinstance(error, LockTimeout)  # a migration holds a table, say
-    return ExpectedError(line, exit_code=ExitCode.TRY_AGAIN_LATER if is_locked else ExitCode.UNEXPECTED_FAILURE)

@@ -10,7 +10,6 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from bootstrap.demo.evidence import Counts
 from bootstrap.demo.picture import Picture, Programme, in_seconds
 from bootstrap.demo.run_history import Run
 
@@ -57,11 +56,11 @@ class PlainLines:
         """Tells of the runs that have ended since the last picture."""
         for run in picture.runs:
             if run.number > self._runs_told:
-                click.echo(self._line(run, picture.counts))
+                click.echo(self._line(run, picture))
                 self._runs_told = run.number
 
-    def _line(self, run: Run, counts: Counts) -> str:
-        report = run.report
+    def _line(self, run: Run, picture: Picture) -> str:
+        report, counts = run.report, picture.counts
         troubles = {"deferred": report.deferred_sessions, "failed": report.failed_items}
         closed = (
             f"closed {report.closed_sessions} sessions and {report.closed_views} views in {self._programme.took(run)}"
@@ -72,7 +71,8 @@ class PlainLines:
                 *(f"{number} {trouble}" for trouble, number in troubles.items() if number),
                 f"{run.left} left to close",
                 f"Active now: {counts.active_sessions} sessions, {counts.active_views} views",
-                f"{counts.inactive_sessions + counts.inactive_views} closed rows, {counts.events} events",
+                f"{counts.inactive_sessions + counts.inactive_views} closed rows",
+                f"{counts.events} events, {picture.arrived} arrived at the broker",
             ]
         )
 
@@ -167,6 +167,7 @@ def _standing(picture: Picture) -> Table:
         ("sessions", f"{counts.active_sessions}", f"{counts.inactive_sessions}", ", ".join(deeds[:2])),
         ("views", f"{counts.active_views}", f"{counts.inactive_views}", ", ".join(deeds[2:4])),
         ("events in the outbox", "", f"{counts.events}", ", ".join(deeds[4:])),
+        ("events at the broker", "", f"{picture.arrived}", ""),
     ]
     for number, row in enumerate(rows):
         table.add_row(*row, style="" if number else "bold")

@@ -9,12 +9,19 @@ from typing import Final
 import click
 import psycopg
 from attrs import evolve, frozen
+from confluent_kafka import KafkaException
 from typed_settings import Secret
 
-from adapters.embedded import EmbeddedPostgres, EmbeddedPostgresError, temporary_data_directory
+from adapters.embedded import (
+    EmbeddedBrokerError,
+    EmbeddedPostgres,
+    EmbeddedPostgresError,
+    temporary_data_directory,
+)
 from adapters.postgres.migrations import MigrationError, migrate
 from application.ports.store_errors import StoreError
 from bootstrap.container import Container
+from bootstrap.demo.delivery import EventDelivery
 from bootstrap.demo.display import Display, display_for
 from bootstrap.demo.evidence import Evidence
 from bootstrap.demo.faster_time import FasterClock, FasterStore, FasterWaiting
@@ -52,6 +59,7 @@ class Stage:
     clock: FasterClock
     history: RunHistory
     evidence: Evidence
+    delivery: EventDelivery
 
     def picture(self) -> Picture:
         """What there is to see now."""
@@ -60,6 +68,7 @@ class Stage:
             counts=self.evidence.counts(),
             runs=self.history.runs,
             closings=self.evidence.latest_closings(_CLOSINGS_SHOWN_MAX),
+            arrived=self.delivery.subscriber.arrived(),
             tally=self.audience.tally,
         )
 
@@ -69,21 +78,24 @@ def perform(settings: Settings, pace: Pace, stop: StopSignal) -> ExitCode:
 
     Raises ExpectedError where there is no server, or when it goes away.
     """
-    click.echo("Starting a PostgreSQL server of the demo's own ...", err=True)
+    click.echo("Starting a PostgreSQL server and a Kafka broker of the demo's own ...", err=True)
     with ExitStack() as resources:
         dsn = _started_server(resources)
         if stop.requested():
             return ExitCode.SUCCESS
+        settings = evolve(settings, database_url=Secret(dsn))
+        delivery = _delivery(settings, resources)
         programme = Programme(
             inactivity_threshold=settings.inactivity_threshold,
             polling_interval=settings.polling_interval,
             speed=pace.speed,
             dsn=dsn,
+            bootstrap_servers=delivery.bootstrap_servers,
             process_id=os.getpid(),
         )
         try:
             migrate(dsn)
-            stage = _stage(dsn, settings, pace, stop, resources)
+            stage = _stage(settings, pace, stop, delivery, resources)
             stage.audience.leave_backlog()
             with display_for(programme) as display:
                 _play(stage, display, stop, pace.seconds)
@@ -103,9 +115,16 @@ def _started_server(resources: ExitStack) -> str:
         raise ExpectedError(str(error), exit_code=ExitCode.UNAVAILABLE) from None
 
 
-def _stage(dsn: str, settings: Settings, pace: Pace, stop: StopSignal, resources: ExitStack) -> Stage:
+def _delivery(settings: Settings, resources: ExitStack) -> EventDelivery:
+    try:
+        return EventDelivery(settings, resources)
+    except (EmbeddedBrokerError, KafkaException, OSError) as error:
+        raise ExpectedError(str(error), exit_code=ExitCode.UNAVAILABLE) from None
+
+
+def _stage(settings: Settings, pace: Pace, stop: StopSignal, delivery: EventDelivery, resources: ExitStack) -> Stage:
     """The real worker out of the real container; only its store's clock and its waits are faster."""
-    settings = evolve(settings, database_url=Secret(dsn))
+    dsn = settings.required_database_url()
     waiting = FasterWaiting(waiting=stop, speed=pace.speed)
     history = RunHistory(inactivity_threshold=settings.inactivity_threshold)
     container = Container(settings=settings, stop=waiting, observation=history)
@@ -124,21 +143,27 @@ def _stage(dsn: str, settings: Settings, pace: Pace, stop: StopSignal, resources
         clock=clock,
         history=history,
         evidence=resources.enter_context(Evidence(dsn)),
+        delivery=delivery,
     )
 
 
 def _play(stage: Stage, display: Display, stop: StopSignal, seconds: float) -> None:
-    """The closer and the visitors in a thread each, pictures of them in this one, which hears the signals."""
+    """Closer, publisher and visitors in a thread each, pictures of them in this one, which hears the signals."""
     ends_at = time.monotonic() + seconds
-    with ThreadPoolExecutor(max_workers=2) as threads:
+    with ThreadPoolExecutor(max_workers=3) as threads:
         try:
-            parts = [threads.submit(stage.worker.work), threads.submit(stage.audience.play, stage.waiting)]
+            parts = [
+                threads.submit(stage.worker.work),
+                threads.submit(stage.audience.play, stage.waiting),
+                threads.submit(stage.delivery.publisher.work),
+            ]
             while not any(part.done() for part in parts) and (remaining := ends_at - time.monotonic()) > 0:
                 display.show(stage.picture())
                 if stop.wait(min(_SECONDS_PER_PICTURE, remaining)):
                     break
         finally:
             stop.request()
+            stage.delivery.stop.request()
     for part in parts:
         part.result()  # an error of the part comes out here
     display.show(stage.picture())
@@ -150,7 +175,11 @@ def _conclude(stage: Stage) -> ExitCode:
     click.echo(f"closed: {counts.inactive_sessions} sessions and {counts.inactive_views} views")
     click.echo(f"still Active: {counts.active_sessions} sessions and {counts.active_views} views")
     click.echo(f"events in the outbox: {counts.events}")
-    findings = {**stage.evidence.broken_promises(), "rows that could not be closed": stage.history.failed_items}
+    findings = {
+        **stage.evidence.broken_promises(),
+        "rows that could not be closed": stage.history.failed_items,
+        "events that have not arrived at the broker": stage.delivery.missing(counts.events),
+    }
     for finding, number in findings.items():
         click.echo(f"check {'failed' if number else 'passed'}: {number or 'no'} {finding}")
     return ExitCode.FINDINGS if any(findings.values()) else ExitCode.SUCCESS

@@ -19,6 +19,7 @@ class Programme:
     polling_interval: timedelta
     speed: float
     dsn: str
+    bootstrap_servers: str
     process_id: int
 
     def explanation(self) -> str:
@@ -26,13 +27,14 @@ class Programme:
         return (
             "Visitors look at flats; heartbeats keep their sessions and views Active. Nobody says goodbye, so each"
             f" {render_duration(self.polling_interval)} the closer makes Inactive what has been silent for over"
-            f" {render_duration(self.inactivity_threshold)}, and puts one event a row into the outbox, all or nothing."
+            f" {render_duration(self.inactivity_threshold)}, and puts one event a row into the outbox, all or nothing;"
+            " the publisher brings them to Kafka."
             f" All of it is real but the visitors, and a clock by which a minute takes {60 / self.speed:.2g} s."
         )
 
     def invitation(self) -> str:
         """How to look for oneself, without the demo's help."""
-        return f'Look for yourself: psql "{self.dsn}"'
+        return f'Look for yourself: psql "{self.dsn}", Kafka at {self.bootstrap_servers}'
 
     def way_out(self) -> str:
         """How it ends."""
@@ -55,6 +57,8 @@ class Picture:
 
     now: datetime
     counts: Counts
+    arrived: int
+    """Events that a consumer has read from the broker."""
     runs: Sequence[Run]
     """The oldest first."""
     closings: Sequence[Closing]

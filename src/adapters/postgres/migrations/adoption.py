@@ -26,13 +26,9 @@ _FOREIGN_KEY: Final = "fk_property_object_views_session_id"
 def findings(catalog: Catalog) -> Iterator[str]:
     """Yield, one line each, what must be put right by hand before version 0001 can be applied."""
     for table in TABLES:
-        kind = catalog.relation_kind(table.name)
-        if kind == _ORDINARY_TABLE:
-            yield from _table_findings(catalog, table)
-        elif kind is not None:
-            yield f"{qualified(table.name)} is no ordinary table, must be one (a partitioned table is not supported)"
+        yield from table_findings(catalog, table)
     for expected in (*INDEXES, ONE_ACTIVE_SESSION):
-        yield from _index_findings(catalog, expected)
+        yield from index_findings(catalog, expected)
 
 
 def steps(catalog: Catalog) -> Iterator[Step | Remark]:
@@ -82,7 +78,19 @@ def dropping(expected: ExpectedIndex) -> Step:
     )
 
 
-def _table_findings(catalog: Catalog, table: ExpectedTable) -> Iterator[str]:
+def table_findings(catalog: Catalog, table: ExpectedTable) -> Iterator[str]:
+    """Yield what is wrong with a table that exists."""
+    kind = catalog.relation_kind(table.name)
+    if kind == _ORDINARY_TABLE:
+        yield from column_findings(catalog, table)
+        if table.key in catalog.columns(table.name) and not catalog.is_unique_on(table.name, table.key):
+            yield f"{qualified(table.name)} has no primary key on ({table.key}), must have one"
+    elif kind is not None:
+        yield f"{qualified(table.name)} is no ordinary table, must be one (a partitioned table is not supported)"
+
+
+def column_findings(catalog: Catalog, table: ExpectedTable) -> Iterator[str]:
+    """Yield what is wrong with the columns of a table that exists."""
     columns = catalog.columns(table.name)
     for name, expected_type in [*table.required.items(), *table.addable.items()]:
         column = columns.get(name)
@@ -91,11 +99,10 @@ def _table_findings(catalog: Catalog, table: ExpectedTable) -> Iterator[str]:
                 yield f"{qualified(table.name)}.{name} is missing, must be a column of type {expected_type}"
         elif finding := type_finding(name, column, expected_type):
             yield f"{qualified(table.name)}.{name} {finding}"
-    if "id" in columns and not catalog.is_unique_on_id(table.name):
-        yield f"{qualified(table.name)} has no primary key on (id), must have one"
 
 
-def _index_findings(catalog: Catalog, expected: ExpectedIndex) -> Iterator[str]:
+def index_findings(catalog: Catalog, expected: ExpectedIndex) -> Iterator[str]:
+    """Yield what is wrong with what bears the name of an index."""
     kind = catalog.relation_kind(expected.name)
     if kind is None:
         return
@@ -103,10 +110,7 @@ def _index_findings(catalog: Catalog, expected: ExpectedIndex) -> Iterator[str]:
     if index is None or index.table != expected.table:
         yield f"{qualified(expected.name)} is something else than an index of {qualified(expected.table)}: rename it"
     elif index.valid and not expected.unique and not expected.is_served_by(index):
-        yield (
-            f"{qualified(expected.name)} must lead with {expected.columns[0]} and cover the rows where"
-            f" status = 'Active': drop or rename what is there ({index.definition})"
-        )
+        yield f"{qualified(expected.name)} {expected.demand}: drop or rename what is there ({index.definition})"
 
 
 def _creation(table: ExpectedTable) -> str:
@@ -121,7 +125,7 @@ def _missing_parts(catalog: Catalog, table: ExpectedTable) -> Iterator[Step | Re
         yield from _missing_foreign_key(catalog)
     for expected in INDEXES:
         if expected.table == table.name:
-            yield from _missing_index(catalog, expected)
+            yield from missing_index(catalog, expected)
 
 
 def _missing_columns(catalog: Catalog, table: ExpectedTable) -> Iterator[Step | Remark]:
@@ -169,7 +173,8 @@ def _keeps_sessions_with_views(foreign_key: ForeignKey) -> bool:
     return _DELETE_ACTIONS[foreign_key.delete_action] in ("RESTRICT", "NO ACTION")
 
 
-def _missing_index(catalog: Catalog, expected: ExpectedIndex) -> Iterator[Step | Remark]:
+def missing_index(catalog: Catalog, expected: ExpectedIndex) -> Iterator[Step | Remark]:
+    """Yield how to come to an index while the table is in use."""
     index = catalog.index(expected.name)
     if index is not None and index.valid:
         if not expected.equals(index):

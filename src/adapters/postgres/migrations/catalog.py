@@ -25,7 +25,7 @@ class Index:
 
     table: str
     definition: str
-    columns: tuple[str | None, ...]  # key columns in order; an expression is None
+    columns: tuple[str, ...]  # key columns in order, as PostgreSQL writes them; an expression in parentheses
     predicate: str | None
     unique: bool
     valid: bool  # False: the rest of an interrupted build
@@ -48,12 +48,9 @@ _COLUMNS: LiteralString = """
 
 _INDEX: LiteralString = """
     select relation.relname, pg_catalog.pg_get_indexdef(index.indexrelid),
-           array(select attribute.attname
-                   from unnest(index.indkey::int2[]) with ordinality as key (attnum, place)
-                   left join pg_catalog.pg_attribute as attribute
-                     on attribute.attrelid = index.indrelid and attribute.attnum = key.attnum and key.attnum > 0
-                  where place <= index.indnkeyatts
-                  order by place)::text[],
+           array(select pg_catalog.pg_get_indexdef(index.indexrelid, place, false)
+                   from pg_catalog.generate_series(1, index.indnkeyatts) as place
+                  order by place),
            pg_catalog.pg_get_expr(index.indpred, index.indrelid), index.indisunique, index.indisvalid,
            method.amname = 'btree' and 0 = all (index.indoption::int2[])
       from pg_catalog.pg_index as index
@@ -63,11 +60,11 @@ _INDEX: LiteralString = """
      where index.indexrelid = pg_catalog.to_regclass(%s)"""
 
 # An index that may lag behind (deferrable) or that covers a part of the table identifies no row.
-_UNIQUE_ON_ID: LiteralString = """
+_UNIQUE_ON: LiteralString = """
     select exists (
         select from pg_catalog.pg_index as index
           join pg_catalog.pg_attribute as attribute
-            on attribute.attrelid = index.indrelid and attribute.attnum = index.indkey[0] and attribute.attname = 'id'
+            on attribute.attrelid = index.indrelid and attribute.attnum = index.indkey[0] and attribute.attname = %s
          where index.indrelid = pg_catalog.to_regclass(%s) and index.indnkeyatts = 1
            and index.indisunique and index.indimmediate and index.indisvalid and index.indpred is null)"""
 
@@ -88,6 +85,11 @@ _REPEATED_ACTIVE_ANONYMOUS_IDS: LiteralString = """
              where status = 'Active' and anonymous_id is not null
              group by anonymous_id
             having count(*) > 1) as repeated"""
+
+_MISSING_SLICES: LiteralString = """
+    select count(*)
+      from pg_catalog.generate_series(0, 15) as wanted
+     where wanted not in (select slice from user_activity.outbox_slices)"""
 
 
 class Catalog:
@@ -138,9 +140,9 @@ class Catalog:
             )
         return None
 
-    def is_unique_on_id(self, table: str) -> bool:
-        """Whether `id` alone identifies a row of the table."""
-        return bool(self._value(_UNIQUE_ON_ID, qualified(table)))
+    def is_unique_on(self, table: str, column: str) -> bool:
+        """Whether the column alone identifies a row of the table."""
+        return bool(self._value(_UNIQUE_ON, column, qualified(table)))
 
     def has_check(self, table: str, name: str) -> bool:
         """Whether the table has a check constraint of this name."""
@@ -158,6 +160,10 @@ class Catalog:
     def repeated_active_anonymous_id_count(self) -> int:
         """How many visitors have more than one Active session. A number only: the ids are personal data."""
         return int(self._value(_REPEATED_ACTIVE_ANONYMOUS_IDS))
+
+    def missing_slice_count(self) -> int:
+        """How many of the sixteen slices of the outbox have no row to lease them by."""
+        return int(self._value(_MISSING_SLICES))
 
     def _rows(self, question: LiteralString, *parameters: str) -> list[tuple[Any, ...]]:
         return self._connection.execute(question, parameters).fetchall()

@@ -21,6 +21,7 @@ from adapters.postgres.migrations.adoption import (
     schema_step,
 )
 from adapters.postgres.migrations.catalog import SCHEMA, VERSION_TABLE, Catalog, qualified
+from adapters.postgres.migrations.delivery import delivery_findings, delivery_steps
 from adapters.postgres.migrations.errors import MigrationFailed, MigrationRefused, translated_errors
 from adapters.postgres.migrations.guard import sole_migration
 from adapters.postgres.migrations.shape import ONE_ACTIVE_SESSION
@@ -47,7 +48,9 @@ class SchemaStatus:
     current: str | None  # None: not migrated
     newest: str  # the newest version that this program knows
     pending: tuple[str, ...]  # the versions that `migrate` would apply, oldest first
-    missing: tuple[str, ...] = ()  # what a migrated schema has lost since, and `migrate` would add again
+    missing: tuple[
+        str, ...
+    ] = ()  # what a migrated schema lacks, or has too much for its settings: `migrate` would do it
 
 
 @frozen(kw_only=True)
@@ -64,8 +67,11 @@ def _say_nothing(_line: str) -> None:
     """Let what happens be known by the report alone."""
 
 
-def migrate(dsn: str, say: Callable[[str], None] = _say_nothing) -> MigrationReport:
+def migrate(dsn: str, say: Callable[[str], None] = _say_nothing, *, has_publisher: bool = True) -> MigrationReport:
     """Bring the database of this libpq URL or DSN to the newest version; `say` hears of each thing as it is done.
+
+    Without a publisher of ours, which is where somebody else reads the outbox, what only it needs is not added, and its
+    indexes are dropped.
 
     Raises MigrationRefused before anything is changed, DatabaseUnavailable, RightMissing, LockTimeout or
     MigrationFailed; whatever the moment of a failure, the next run completes the work.
@@ -79,7 +85,7 @@ def migrate(dsn: str, say: Callable[[str], None] = _say_nothing) -> MigrationRep
         _prepare_session(connection)
         catalog = Catalog(connection)
         before = _status(catalog)
-        scripts = _fit_for(catalog, before)
+        scripts = _fit_for(catalog, before, has_publisher=has_publisher)
         engine = create_engine("postgresql+psycopg://", creator=lambda: connection, poolclass=NullPool)
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as work:
             context = MigrationContext.configure(work, opts=_OPTIONS | {"fn": _upgrades(scripts)})
@@ -87,6 +93,7 @@ def migrate(dsn: str, say: Callable[[str], None] = _say_nothing) -> MigrationRep
             _run_pending(context, runner, scripts)
             _repair(runner, before)
             _run_one_active_session(runner)
+            runner.run(delivery_steps(catalog, has_publisher=has_publisher))
         report = MigrationReport(
             version_before=before.current,
             version=before.newest,
@@ -97,7 +104,7 @@ def migrate(dsn: str, say: Callable[[str], None] = _say_nothing) -> MigrationRep
     return report
 
 
-def status(dsn: str) -> SchemaStatus:
+def status(dsn: str, *, has_publisher: bool = True) -> SchemaStatus:
     """Say where the database stands, changing nothing.
 
     Raises DatabaseUnavailable, RightMissing or MigrationFailed.
@@ -105,13 +112,17 @@ def status(dsn: str) -> SchemaStatus:
     with _connected(dsn, autocommit=True) as connection, translated_errors("reading the schema's version"):
         catalog = Catalog(connection)
         found = _status(catalog)
-        if found.current is None or any(adoption.findings(catalog)):
+        if found.current is None or any(_findings(catalog, has_publisher=has_publisher)):
             return found
-        repairs = [*adoption.steps(catalog), *one_active_session_steps(catalog)]
+        repairs = [
+            *adoption.steps(catalog),
+            *one_active_session_steps(catalog),
+            *delivery_steps(catalog, has_publisher=has_publisher),
+        ]
         return evolve(found, missing=tuple(step.says for step in repairs if isinstance(step, Step)))
 
 
-def sql(dsn: str) -> str:
+def sql(dsn: str, *, has_publisher: bool = True) -> str:
     """Return the statements that `migrate` would run on this database as it is now, changing nothing.
 
     To be run by psql, not in a single transaction. Raises what `migrate` raises before it changes anything.
@@ -120,7 +131,7 @@ def sql(dsn: str) -> str:
         connection.execute("set session characteristics as transaction read only")
         catalog = Catalog(connection)
         before = _status(catalog)
-        scripts = _fit_for(catalog, before)
+        scripts = _fit_for(catalog, before, has_publisher=has_publisher)
         script = io.StringIO()
         options = _OPTIONS | {
             "fn": _upgrades(scripts),
@@ -133,6 +144,7 @@ def sql(dsn: str) -> str:
         _run_pending(context, runner, scripts)
         _repair(runner, before)
         runner.run(one_active_session_steps(catalog))
+        runner.run(delivery_steps(catalog, has_publisher=has_publisher))
     if not script.tell():
         return f"-- nothing to do: {SCHEMA} is at version {before.newest}\n"
     # A run that was interrupted may have left the version table behind, empty.
@@ -189,14 +201,20 @@ def _status(catalog: Catalog) -> SchemaStatus:
     return SchemaStatus(current=current, newest=newest, pending=tuple(reversed(later)))
 
 
-def _fit_for(catalog: Catalog, before: SchemaStatus) -> list[Script]:
+def _findings(catalog: Catalog, *, has_publisher: bool) -> Iterator[str]:
+    yield from adoption.findings(catalog)
+    if has_publisher:
+        yield from delivery_findings(catalog)
+
+
+def _fit_for(catalog: Catalog, before: SchemaStatus, *, has_publisher: bool) -> list[Script]:
     """Return the pending versions, or refuse with all that speaks against any of them."""
     if not before.pending and before.current != before.newest:
         unknown = f"{SCHEMA} is at version {before.current}, this program knows versions up to {before.newest}"
         raise MigrationRefused([f"{unknown}: use the program that migrated it, or a newer one"])
     directory = _scripts()
     scripts = [directory.get_revision(version) for version in before.pending]
-    if findings := list(adoption.findings(catalog)):
+    if findings := list(_findings(catalog, has_publisher=has_publisher)):
         raise MigrationRefused(findings)
     return scripts
 

@@ -25,16 +25,20 @@ class ExpectedTable:
     required: Mapping[str, str]
     addable: Mapping[str, str] = field(factory=dict)  # nullable ones that an existing table may lack
     duration_check: str | None = None
+    key: str = "id"
 
 
 @frozen(kw_only=True)
 class ExpectedIndex:
-    """An index over the Active rows of a table."""
+    """An index over some of the rows of a table."""
 
     name: str
     table: str
-    columns: tuple[str, ...]
+    columns: tuple[str, ...]  # as PostgreSQL writes them
+    predicate: str = "status = 'Active'"
+    stored_predicates: tuple[str, ...] = _ACTIVE_PREDICATES  # as PostgreSQL writes it
     unique: bool = False
+    exact: bool = False  # whether no other columns after the leading one will do
 
     @property
     def statement(self) -> str:
@@ -42,20 +46,28 @@ class ExpectedIndex:
         unique = "unique " if self.unique else ""
         return (
             f"create {unique}index concurrently {self.name}\n"
-            f"    on {qualified(self.table)} ({', '.join(self.columns)}) where status = 'Active'"
+            f"    on {qualified(self.table)} ({', '.join(self.columns)}) where {self.predicate}"
         )
+
+    @property
+    def demand(self) -> str:
+        """What an index of this name has to be."""
+        if self.exact:
+            return f"must be on ({', '.join(self.columns)}) where {self.predicate}"
+        return f"must lead with {self.columns[0]} and cover the rows where {self.predicate}"
 
     def equals(self, index: Index) -> bool:
         """Whether the index has exactly this shape."""
         return self.is_served_by(index) and index.columns == self.columns and index.unique == self.unique
 
     def is_served_by(self, index: Index) -> bool:
-        """Whether the index, of another shape perhaps, finds the Active rows by the leading column in order."""
+        """Whether the index, of another shape perhaps, finds the rows by the leading column in order."""
+        leading = len(self.columns) if self.exact else 1
         return (
             index.table == self.table
             and index.ascending_btree
-            and index.columns[0] == self.columns[0]
-            and index.predicate in _ACTIVE_PREDICATES
+            and index.columns[:leading] == self.columns[:leading]
+            and index.predicate in self.stored_predicates
         )
 
 
@@ -123,13 +135,59 @@ ONE_ACTIVE_SESSION: Final = ExpectedIndex(
     name="ux_sessions_active_anonymous_id", table=SESSIONS.name, columns=("anonymous_id",), unique=True
 )
 
-# What the closer changes: an event repeats these values, so the column must keep them to the last digit.
-_CHANGED: Final = ("ended_at", "duration")
+# What a publisher of ours needs beyond version 0001 (`delivery.py`).
+OUTBOX_DELIVERY: Final = ExpectedTable(
+    name=OUTBOX.name,
+    required={},
+    addable={
+        "refusals": "integer",
+        "next_attempt_at": _TIMESTAMP,
+        "failure": "text",
+        "dead_at": _TIMESTAMP,
+    },
+)
+
+OUTBOX_SLICES: Final = ExpectedTable(
+    name="outbox_slices",
+    required={"slice": "smallint", "lease": "uuid", "leased_until": _TIMESTAMP},
+    key="slice",
+)
+
+OUTBOX_INDEXES: Final = (
+    ExpectedIndex(
+        name="ix_outbox_pending",
+        table=OUTBOX.name,
+        columns=("((get_byte(uuid_send(id), 15) & 15))", "id"),
+        predicate="published_at is null and dead_at is null",
+        stored_predicates=("((published_at IS NULL) AND (dead_at IS NULL))",),
+        exact=True,
+    ),
+    ExpectedIndex(
+        name="ix_outbox_published",
+        table=OUTBOX.name,
+        columns=("published_at",),
+        predicate="published_at is not null",
+        stored_predicates=("(published_at IS NOT NULL)",),
+        exact=True,
+    ),
+    ExpectedIndex(
+        name="ix_outbox_dead",
+        table=OUTBOX.name,
+        columns=("id",),
+        predicate="dead_at is not null and published_at is null",
+        stored_predicates=("((dead_at IS NOT NULL) AND (published_at IS NULL))",),
+        exact=True,
+    ),
+)
+
+# What the closer and the publisher change: an event repeats some of these values, so the column must keep them to the
+# last digit, and none may be too short for what is put into it.
+_CHANGED: Final = ("ended_at", "duration", "lease", "leased_until", *OUTBOX_DELIVERY.addable)
 
 
 def type_finding(name: str, column: Column, expected: str) -> str | None:
     """Say what is wrong with the type of an existing column, None if nothing is."""
-    allowed = _PLAIN_TYPES.get(expected, (expected,))
+    allowed = (expected,) if name in _CHANGED else _PLAIN_TYPES.get(expected, (expected,))
     if column.plain_type_name not in allowed or (name in _CHANGED and column.type_name != expected):
         return f"is {column.type_name}, must be {' or '.join(allowed)}"
     if name == "status" and _length(column) < _STATUS_LENGTH_MIN:

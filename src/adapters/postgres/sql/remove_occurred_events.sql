@@ -1,0 +1,15 @@
+-- By the order of ids, which is that of time for ids of version 7: so the old ones are found first, without an index that
+-- nothing else would use.
+with old as materialized (
+    select id
+    from user_activity.outbox
+    where occurred_at < %(before)b
+    order by id
+    limit %(limit)s
+    for update skip locked
+), removed as (
+    delete from user_activity.outbox
+    where id = any(array(select id from old))
+    returning 1
+)
+select count(*) from removed

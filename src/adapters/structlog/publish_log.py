@@ -1,0 +1,79 @@
+"""What publishing writes into the log (specification §8)."""
+
+from datetime import timedelta
+from typing import Any
+
+import structlog
+
+from application.ports.publish_observation import (
+    BrokerAvailable,
+    BrokerUnavailable,
+    EventRefused,
+    EventsDelivered,
+    PublishedRemoved,
+    PublishOccurrence,
+    PublishOutcome,
+    RecordingFailed,
+    RoundCompleted,
+    TopicAvailable,
+    TopicHeld,
+)
+
+
+class PublishLog:
+    """Writes a line for what matters, and none for a round that found nothing. Nothing of an event beside its id."""
+
+    def __init__(self) -> None:
+        self._log: Any = structlog.get_logger("activity_closer")
+
+    def record(self, occurrence: PublishOccurrence) -> None:
+        match occurrence:
+            case RoundCompleted(report=report):
+                if report.delivered:
+                    self._log.info("events published", **report.summary())
+                if report.unsent and report.outcome is PublishOutcome.STOPPED:
+                    self._log.warning("events given back", unsentEvents=report.unsent)
+            case EventRefused():
+                self._refused(occurrence)
+            case RecordingFailed():
+                self._log.error(
+                    "event not recorded", id=str(occurrence.id), kind=occurrence.kind, error=occurrence.error
+                )
+            case PublishedRemoved():
+                self._log.info("published events removed", events=occurrence.events)
+            case EventsDelivered():
+                pass  # it is in the round's line
+            case _:
+                self._availability(occurrence)
+
+    def _availability(self, occurrence: TopicHeld | TopicAvailable | BrokerUnavailable | BrokerAvailable) -> None:
+        match occurrence:
+            case TopicHeld():
+                self._log.warning(
+                    "topic held",
+                    topic=occurrence.topic,
+                    cause=occurrence.cause,
+                    retryAfterSeconds=_seconds(occurrence.retry_after),
+                )
+            case TopicAvailable():
+                self._log.info("topic available", topic=occurrence.topic)
+            case BrokerUnavailable():
+                self._log.error(
+                    "broker unavailable",
+                    cause=occurrence.cause,
+                    unsentEvents=occurrence.unsent,
+                    lastsSeconds=_seconds(occurrence.lasts),
+                )
+            case BrokerAvailable():
+                self._log.info("broker available", lastedSeconds=_seconds(occurrence.lasted))
+
+    def _refused(self, refused: EventRefused) -> None:
+        known = {"id": str(refused.id), "topic": refused.topic, "cause": refused.cause, "refusals": refused.refusals}
+        if refused.next_attempt_at is None:
+            self._log.error("event dead", **known)
+        else:
+            self._log.warning("event refused", **known, nextAttemptAt=refused.next_attempt_at.isoformat())
+
+
+def _seconds(duration: timedelta) -> float:
+    return round(duration.total_seconds(), 3)
