@@ -30,11 +30,11 @@ class Holds(Generic[Thing]):
         self._clock = clock
         self._holds: dict[Thing, _Hold] = {}
 
-    def hold(self, thing: Thing) -> timedelta:
-        """It failed, now or still; answers when to try again. While it is held, failures count once."""
+    def hold(self, thing: Thing) -> timedelta | None:
+        """It failed; answers how long it is held now, or None where it was held already: failures count once a hold."""
         now, earlier = self._clock.monotonic(), self._holds.get(thing)
         if earlier and now < earlier.until_seconds:
-            return timedelta(seconds=earlier.until_seconds - now)
+            return None
         pause = min(earlier.pause * 2, PAUSE_MAX) if earlier else PAUSE_MIN
         self._holds[thing] = _Hold(pause, now + pause.total_seconds())
         return pause

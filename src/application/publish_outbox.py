@@ -5,6 +5,7 @@ An event's way: leased in a transaction -> sent while none is open -> its outcom
 
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -14,7 +15,7 @@ from attrs import frozen
 from application.holds import Holds
 from application.options import PublisherOptions
 from application.ports.cancellation import Cancellation
-from application.ports.deliveries import Held, Lease, PendingMessage, Refused
+from application.ports.deliveries import Held, Lease, PendingMessage, Refused, UnreadableMessage
 from application.ports.identifiers import Identifiers
 from application.ports.message_sending import Failure, MessageSender, Shipment, Undelivered
 from application.ports.outbox_store import OutboxStore
@@ -44,7 +45,11 @@ FIRST_RETRY_AFTER: Final = timedelta(seconds=1)
 LOOK_SECONDS: Final = 0.1
 """How often a wait for the broker looks whether the end was asked for."""
 UNRECORDABLE_MAX: Final = 100
-"""So many events whose outcome cannot be recorded at a time: then it is not for the events."""
+"""If the outcomes of so many events cannot be recorded at the same time, the events are not to blame."""
+ROUND_SECONDS_MAX: Final = 60.0
+"""Where events keep coming, a round ends all the same: what waits for its end has its turn."""
+UNREADABLE: Final = "unreadable"
+"""Why an event is dead whose values cannot be loaded."""
 REMOVAL_LIMIT: Final = 2_000
 """Delivered events that are removed in one transaction."""
 REMOVAL_INTERVAL_SECONDS: Final = 60.0
@@ -62,6 +67,7 @@ class PublishRound:
 class _Batch:
     lease: Lease
     pending: Sequence[PendingMessage]
+    unreadable: Sequence[UnreadableMessage]
     shipment: Shipment
 
 
@@ -115,17 +121,19 @@ class PublishOutboxUseCase:
         is_stopped = False
         try:
             self._record_arrears()
+            self._remove_published()
             while self._fill(under_way):
                 self._conclude(under_way.popleft())
                 self._record_arrears()
+                self._remove_published()
             self._forget_lapsed()
-            self._remove_published()
         except ConnectingCancelled:
             is_stopped = True
         except StoreError as caught:
             error = caught
         while under_way:
             self._conclude(under_way.popleft())
+        self._record_arrears_if_possible()
         report = self._progress.report(
             stopped=is_stopped or self._cancellation.requested(),
             failed=error is not None,
@@ -138,6 +146,7 @@ class PublishOutboxUseCase:
         """Leases and sends until enough is under way, or nothing is due; answers whether anything is under way."""
         while (
             len(under_way) < BATCHES_UNDER_WAY_MAX
+            and self._progress.seconds < ROUND_SECONDS_MAX
             and not self._progress.is_interrupted
             and not self._cancellation.requested()
             and (batch := self._lease())
@@ -146,19 +155,31 @@ class PublishOutboxUseCase:
         return bool(under_way)
 
     def _lease(self) -> _Batch | None:
+        try:
+            return self._lease_once()
+        except OutdatedPlan:
+            return self._lease_once()
+
+    def _lease_once(self) -> _Batch | None:
         now = self._clock.read()
         lease = Lease(id=self._identifiers.new(now), begins=now, ends=now + self._sender.delivery_limit + LEASE_MARGIN)
         with self._store.begin() as unit_of_work:
-            pending = unit_of_work.deliveries.lease(
+            leased = unit_of_work.deliveries.lease(
                 lease,
                 limit=self._options.batch_size,
                 held=Held(topics=self._topics.held, event_ids=self._unrecordable.held),
             )
             unit_of_work.commit()
-        if not pending:
+        if not leased:
             return None
-        shipment = self._sender.send([one.message for one in pending])
-        return _Batch(lease=lease, pending=pending, shipment=shipment)
+        pending = [one for one in leased if isinstance(one, PendingMessage)]
+        self._progress.send(len(pending))
+        return _Batch(
+            lease=lease,
+            pending=pending,
+            unreadable=[one for one in leased if isinstance(one, UnreadableMessage)],
+            shipment=self._sender.send([one.message for one in pending]),
+        )
 
     def _conclude(self, batch: _Batch) -> None:
         """Waits until everything is known of a batch; what has to be recorded of it is in arrears then."""
@@ -166,7 +187,7 @@ class PublishOutboxUseCase:
         now = self._clock.now()
         by_id = {one.message.id: one for one in batch.pending}
         delivered = [by_id[message_id].message for message_id in batch.shipment.delivered]
-        refused: list[Refused] = []
+        refused = [self._dead_unread(one) for one in batch.unreadable]
         unknown: list[Undelivered] = []
         for one in batch.shipment.undelivered:
             match one.failure:
@@ -200,8 +221,8 @@ class PublishOutboxUseCase:
         return self._stops_at
 
     def _hold_topic(self, topic: str, cause: str) -> None:
-        if topic not in self._topics.held:
-            self._observation.record(TopicHeld(topic=topic, cause=cause, retry_after=self._topics.hold(topic)))
+        if (retry_after := self._topics.hold(topic)) is not None:
+            self._observation.record(TopicHeld(topic=topic, cause=cause, retry_after=retry_after))
 
     def _refused(self, pending: PendingMessage, cause: str, now: datetime) -> Refused:
         refusals = pending.refusals + 1
@@ -212,7 +233,15 @@ class PublishOutboxUseCase:
             cause=cause,
             next_attempt_at=None if is_dead else now + FIRST_RETRY_AFTER * 2 ** (refusals - 1),
         )
-        self._progress.refuse(pending.message, refused)
+        self._progress.refuse(refused, pending.message.topic)
+        return refused
+
+    def _dead_unread(self, unreadable: UnreadableMessage) -> Refused:
+        """Another attempt would read the same."""
+        refused = Refused(
+            message_id=unreadable.id, refusals=unreadable.refusals + 1, cause=UNREADABLE, next_attempt_at=None
+        )
+        self._progress.refuse(refused, None)
         return refused
 
     def _record_arrears(self) -> None:
@@ -220,11 +249,16 @@ class PublishOutboxUseCase:
             outcome = self._arrears[0]
             try:
                 self._transact(outcome.results, outcome.lease)
+            except LockTimeout:
+                raise  # says nothing of the events
             except TransactionRefused as error:
-                if isinstance(error, LockTimeout):
-                    raise
                 self._divide(outcome, error)
             self._arrears.popleft()
+
+    def _record_arrears_if_possible(self) -> None:
+        """A round that failed at one lease, say, still records what has arrived; else the next round does, first."""
+        with suppress(StoreError):
+            self._record_arrears()
 
     def _divide(self, outcome: _Outcome, error: TransactionRefused) -> None:
         """An event whose outcome cannot be recorded costs only itself: it will be sent again, after a pause (BR-19)."""
@@ -240,6 +274,8 @@ class PublishOutboxUseCase:
             for half in (results[:middle], results[middle:]):
                 try:
                     self._transact(half, None)
+                except LockTimeout:
+                    raise
                 except TransactionRefused as refusal:
                     parts.append((half, refusal))
         self._transact([], outcome.lease)
@@ -267,7 +303,8 @@ class PublishOutboxUseCase:
             unit_of_work.commit()
 
     def _forget_lapsed(self) -> None:
-        if not self._progress.is_interrupted and not self._cancellation.requested():
+        is_cut_short = self._progress.is_interrupted or self._progress.seconds >= ROUND_SECONDS_MAX
+        if not is_cut_short and not self._cancellation.requested():
             self._topics.forget_lapsed()
             self._unrecordable.forget_lapsed()
 

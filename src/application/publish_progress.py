@@ -36,9 +36,18 @@ class PublishProgress:
     def begin(self) -> None:
         """A new round."""
         self._began = self._clock.monotonic()
-        self._delivered = self._refused = self._dead = self._unsent = self._unrecorded = 0
+        self._sent = self._delivered = self._refused = self._dead = self._unsent = self._unrecorded = 0
         self.is_interrupted = False
         """Whether the broker does not serve, so that nothing more is sent in this round."""
+
+    @property
+    def seconds(self) -> float:
+        """How long the round has taken up to now."""
+        return self._clock.monotonic() - self._began
+
+    def send(self, events: int) -> None:
+        """Events are handed to the sender."""
+        self._sent += events
 
     def count(self, delivered: Sequence[OutboxMessage], now: datetime) -> None:
         """Events have arrived."""
@@ -47,15 +56,15 @@ class PublishProgress:
             lags = tuple(now - one.occurred_at for one in delivered)
             self._observation.record(EventsDelivered(events=len(delivered), delivery_lags=lags))
 
-    def refuse(self, message: OutboxMessage, refused: Refused) -> None:
+    def refuse(self, refused: Refused, topic: str | None) -> None:
         """An event was refused."""
         is_dead = refused.next_attempt_at is None
         self._dead += is_dead
         self._refused += not is_dead
         self._observation.record(
             EventRefused(
-                id=message.id,
-                topic=message.topic,
+                id=refused.message_id,
+                topic=topic,
                 cause=refused.cause,
                 refusals=refused.refusals,
                 next_attempt_at=refused.next_attempt_at,
@@ -83,7 +92,7 @@ class PublishProgress:
         self._observation.record(RecordingFailed(id=message_id, kind=error.kind, error=error.reason))
 
     def resume(self) -> None:
-        """Everything that was sent has arrived."""
+        """Something has arrived, and of nothing is it unknown."""
         if self._away_since is not None:
             lasted = timedelta(seconds=self._clock.monotonic() - self._away_since)
             self._away_since = None
@@ -100,11 +109,12 @@ class PublishProgress:
             outcome = PublishOutcome.BROKER_UNAVAILABLE
         return PublishReport(
             outcome=outcome,
+            sent=self._sent,
             delivered=self._delivered,
             refused=self._refused,
             dead=self._dead,
             unsent=self._unsent,
             unrecorded=self._unrecorded,
             held_topics=held_topics,
-            duration=timedelta(seconds=self._clock.monotonic() - self._began),
+            duration=timedelta(seconds=self.seconds),
         )

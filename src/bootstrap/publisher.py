@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import structlog
 
-from application.ports.publish_observation import PublishOutcome, PublishReport
+from application.ports.publish_observation import PublishOutcome
 from application.publish_outbox import PublishRound
 from bootstrap.defects import described_without_its_text
 from bootstrap.worker import Waiting
@@ -35,6 +35,7 @@ class Publisher:
         self._stop = stop
         self._interval_seconds = polling_interval.total_seconds()
         self._pause_seconds = PAUSE_AFTER_FAILURE_SECONDS
+        self._has_failed = False
         self._log: Any = structlog.get_logger("activity_closer")
 
     def work(self) -> None:
@@ -43,6 +44,8 @@ class Publisher:
         pause_seconds = 0.0
         while not self._stop.wait(pause_seconds):
             pause_seconds = self._round()
+        if self._has_failed:
+            self._round()  # it sends nothing any more; it records what the store could not take before, if it can now
         self._log.info("publisher stopped", reason="asked to stop")
 
     def _round(self) -> float:
@@ -54,12 +57,13 @@ class Publisher:
             return self._pause_after_failure()
         if ended.error is not None:
             self._log.error("round failed", kind=ended.error.kind, error=ended.error.reason)
+        self._has_failed = ended.report.outcome is PublishOutcome.FAILED
         has_failed = ended.report.outcome in {PublishOutcome.FAILED, PublishOutcome.BROKER_UNAVAILABLE}
         if ended.report.delivered or not has_failed:
             self._pause_seconds = PAUSE_AFTER_FAILURE_SECONDS
         if has_failed:
             return self._pause_after_failure()
-        if _is_idle(ended.report):
+        if not ended.report.sent:  # all of the round's time went into the search
             return max(self._interval_seconds, IDLE_SHARE * ended.report.duration.total_seconds())
         return self._interval_seconds
 
@@ -67,8 +71,3 @@ class Publisher:
         pause_seconds = self._pause_seconds
         self._pause_seconds = min(2 * pause_seconds, PAUSE_AFTER_FAILURE_SECONDS_MAX)
         return pause_seconds
-
-
-def _is_idle(report: PublishReport) -> bool:
-    """Whether there was nothing to send, so that all of the round's time went into the search."""
-    return not (report.delivered or report.refused or report.dead or report.unsent or report.held_topics)

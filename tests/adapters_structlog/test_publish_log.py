@@ -35,6 +35,7 @@ from application.publish_outbox import PublishOutboxUseCase
 ID = UUID(int=7)
 REPORT = PublishReport(
     outcome=PublishOutcome.COMPLETED,
+    sent=0,
     delivered=3,
     refused=1,
     dead=0,

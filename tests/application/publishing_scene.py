@@ -17,7 +17,7 @@ from application.contracts.closer import StopAfter
 from application.contracts.deliveries import a_message
 from application.options import PublisherOptions
 from application.ports.cancellation import Cancellation
-from application.ports.deliveries import Held, Lease, PendingMessage, Refused
+from application.ports.deliveries import Held, Lease, PendingMessage, Refused, UnreadableMessage
 from application.ports.outbox import OutboxMessage
 from application.ports.outbox_upkeep import OutboxStatus, OutboxUpkeep
 from application.publish_outbox import PublishOutboxUseCase
@@ -39,6 +39,8 @@ class PublishingScene:
         self.observation = RecordingPublishObservation()
         self.identifiers = CountingIdentifiers()
         self.hook: Hook = lambda _step, _ids: None
+        self.unreadable: set[UUID] = set()
+        """Events whose values cannot be loaded."""
         self.open_transactions = 0
         self.sent_at_once_max = 0
 
@@ -114,9 +116,14 @@ class _WatchedDeliveries:
         self._scene = scene
         self._deliveries = unit_of_work.deliveries
 
-    def lease(self, lease: Lease, *, limit: int, held: Held) -> Sequence[PendingMessage]:
+    def lease(self, lease: Lease, *, limit: int, held: Held) -> Sequence[PendingMessage | UnreadableMessage]:
         self._scene.hook("lease", ())
-        return self._deliveries.lease(lease, limit=limit, held=held)
+        return [
+            UnreadableMessage(id=one.message.id, refusals=one.refusals)
+            if one.message.id in self._scene.unreadable
+            else one
+            for one in self._deliveries.lease(lease, limit=limit, held=held)
+        ]
 
     def record_delivered(self, message_ids: Sequence[UUID], at: datetime) -> None:
         self._scene.hook("record_delivered", message_ids)

@@ -1,9 +1,11 @@
 """Delivering the outbox at least once, whatever the broker does."""
 
 from collections import Counter
+from collections.abc import Collection
 from datetime import timedelta
 from itertools import pairwise
 from threading import Thread
+from uuid import UUID
 
 import pytest
 
@@ -85,6 +87,25 @@ class TestDelivery:
         scene.publisher().run()
         [delivered] = scene.observation.of(EventsDelivered)
         assert (delivered.events, delivered.delivery_lags) == (2, (timedelta(seconds=5),) * 2)
+
+    def test_a_round_ends_although_events_keep_coming(self) -> None:
+        """Where something is always due, delivered events are removed, and rounds reported, all the same (BR-47)."""
+        scene = PublishingScene()
+        scene.append(2)
+
+        def more(step: str, _ids: Collection[UUID]) -> None:
+            if step == "lease":
+                scene.pass_time(seconds=1)
+                scene.append(1)
+
+        publisher = scene.publisher(batch_size=1, retention=timedelta(seconds=30))
+        scene.hook = more
+        report = publisher.run().report
+        assert report.outcome is PublishOutcome.COMPLETED
+        assert 55 <= report.delivered <= 65
+        publisher.run()
+        assert scene.observation.of(PublishedRemoved)
+        assert len(scene.store.messages()) < 100
 
 
 class TestUnknownOutcomes:
@@ -170,6 +191,17 @@ class TestRefusedEvents:
         report = publisher.run().report
         assert (report.refused, report.dead) == (0, 3)
 
+    def test_an_event_that_cannot_be_read_is_dead_at_once_and_told(self) -> None:
+        """Another attempt would read the same; its neighbours arrive, and the round has a finding."""
+        scene = PublishingScene()
+        appended = scene.append(3)
+        scene.unreadable = {appended[1].id}
+        report = scene.publisher().run().report
+        assert (report.delivered, report.dead) == (2, 1)
+        assert dict(scene.status().dead) == {"unreadable": 1}
+        [told] = scene.observation.of(EventRefused)
+        assert (told.id, told.topic, told.cause, told.next_attempt_at) == (appended[1].id, None, "unreadable", None)
+
 
 class TestMissingTopics:
     """A topic that is missing or not authorised stops only its own events, and costs them no attempt."""
@@ -215,7 +247,7 @@ class TestStopping:
         """After the end was asked for what is under way arrives and is recorded; the rest stays due."""
         scene = PublishingScene()
         scene.append(100)
-        report = scene.publisher(cancellation=AfterSome(1), batch_size=10).run().report
+        report = scene.publisher(cancellation=AfterSome(2), batch_size=10).run().report
         assert (report.outcome, report.delivered) == (PublishOutcome.STOPPED, 10)
         assert scene.status().pending == 90
         assert len(scene.broker.arrived) == 10

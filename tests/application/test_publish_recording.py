@@ -73,7 +73,7 @@ class TestStoreAway:
         """As long as the publisher lives an outage of the store costs no duplicate, and nothing new is sent."""
         scene = PublishingScene()
         appended = scene.append(50)
-        scene.hook = failing(step, LOST, range(1, 5))
+        scene.hook = failing(step, LOST, range(1, 9))  # each round tries twice
         publisher = scene.publisher(batch_size=10)
         for _ in range(4):
             assert publisher.run().report.outcome is PublishOutcome.FAILED
@@ -87,7 +87,7 @@ class TestStoreAway:
         """Sent and unrecorded events are sent again by somebody else, once the lease is over: at least once."""
         scene = PublishingScene()
         [message] = scene.append(1)
-        scene.hook = failing("record_delivered", LOST, {1})
+        scene.hook = failing("record_delivered", LOST, {1, 2})
         assert scene.publisher().run().report.outcome is PublishOutcome.FAILED
         successor = scene.publisher()
         assert successor.run().report.delivered == 0
@@ -102,6 +102,23 @@ class TestStoreAway:
         scene.hook = failing("record_delivered", OutdatedPlan(kind="0A000", reason="cached plan"), {1, 3})
         assert scene.publisher(batch_size=10).run().report.outcome is PublishOutcome.COMPLETED
         assert scene.arrivals() == Counter(one.id for one in appended)
+
+    def test_an_outdated_plan_at_a_lease_is_tried_again_in_place(self) -> None:
+        """The round goes on as if nothing had been (D-06)."""
+        scene = PublishingScene()
+        scene.append(30)
+        scene.hook = failing("lease", OutdatedPlan(kind="0A000", reason="cached plan"), {1, 3})
+        ended = scene.publisher(batch_size=10).run()
+        assert (ended.report.outcome, ended.report.delivered) == (PublishOutcome.COMPLETED, 30)
+
+    def test_what_was_under_way_when_a_lease_failed_is_recorded(self) -> None:
+        """One lost connection costs no outcome: in its own round still, whatever arrived is recorded."""
+        scene = PublishingScene()
+        scene.append(50)
+        scene.hook = failing("lease", LOST, {3})
+        ended = scene.publisher(batch_size=10).run()
+        assert (ended.report.outcome, ended.error) == (PublishOutcome.FAILED, LOST)
+        assert (len(scene.broker.arrived), scene.status().pending) == (20, 30)
 
     def test_a_locked_table_is_not_divided(self) -> None:
         """A lock that is not to be had says nothing of the events; it is waited for until the next round."""
@@ -118,6 +135,29 @@ class TestStoreAway:
 
 class TestRefusedRecording:
     """An event whose outcome cannot be recorded costs only itself (BR-19)."""
+
+    def test_a_table_that_is_locked_meanwhile_is_not_for_the_events(self) -> None:
+        """The table is locked while the bad event is looked for: that is told of no event, and the next round goes on."""
+        scene = PublishingScene()
+        appended = scene.append(40)
+        locked = LockTimeout(kind="55P03", reason="the table was locked")
+        bad = appended[7].id
+        seen = Counter[str]()
+
+        def hook(at: str, ids: Collection[UUID]) -> None:
+            seen[at] += 1
+            if at == "record_delivered" and 2 <= seen[at] <= 4:
+                raise locked
+            refusing(lambda one: one == bad)(at, ids)
+
+        scene.hook = hook
+        publisher = scene.publisher()
+        assert publisher.run().error is locked
+        assert not scene.observation.of(RecordingFailed)
+        while publisher.run().error is locked:
+            pass
+        assert {one.id for one in scene.observation.of(RecordingFailed)} == {bad}
+        assert scene.status().pending == 1
 
     def test_the_others_are_recorded(self) -> None:
         """Of 100 events 99 are done in the first round; the bad one arrives again in the second, with the same id."""

@@ -17,6 +17,7 @@ INTERVAL_SECONDS = 1.0
 
 IDLE = PublishReport(
     outcome=PublishOutcome.COMPLETED,
+    sent=0,
     delivered=0,
     refused=0,
     dead=0,
@@ -25,8 +26,8 @@ IDLE = PublishReport(
     held_topics=(),
     duration=timedelta(0),
 )
-BUSY = evolve(IDLE, delivered=7)
-AWAY = evolve(IDLE, outcome=PublishOutcome.BROKER_UNAVAILABLE, unsent=7)
+BUSY = evolve(IDLE, sent=7, delivered=7)
+AWAY = evolve(IDLE, outcome=PublishOutcome.BROKER_UNAVAILABLE, sent=7, unsent=7)
 FAILED = evolve(IDLE, outcome=PublishOutcome.FAILED)
 
 UNAVAILABLE = StoreUnavailable(kind="connection", reason="connection refused")
@@ -129,9 +130,22 @@ def test_finding_nothing_takes_a_tenth_of_the_time_at_most(round_seconds: float,
     assert starts_of(ended_with(IDLE, lasting=round_seconds))[1] == pytest.approx(round_seconds + pause)
 
 
+def test_a_held_topic_makes_no_look_cheaper() -> None:
+    """BR-20: as long as nothing is sent, a round is a look, however many events wait for their topic."""
+    waiting = evolve(IDLE, held_topics=("pin.user-activity.x.v1",))
+    assert starts_of(ended_with(waiting, lasting=2))[1] == 20
+
+
+def test_the_end_comes_after_one_more_try_to_record() -> None:
+    """What has arrived while the database was away is recorded, if it serves again when the publisher ends."""
+    timeline = Timeline([ended_with(FAILED)], stop_at=0.5)
+    publish_on(timeline)
+    assert timeline.starts == [0, 0.5]
+
+
 @pytest.mark.parametrize(
     "report",
-    [BUSY, evolve(IDLE, refused=1), evolve(IDLE, dead=1), evolve(IDLE, held_topics=("pin.user-activity.x.v1",))],
+    [BUSY, evolve(IDLE, sent=1, refused=1), evolve(IDLE, sent=1, held_topics=("pin.user-activity.x.v1",))],
 )
 def test_time_that_went_into_sending_needs_no_long_pause(report: PublishReport) -> None:
     """A round that waited for the broker, whatever it said, delays the events of other topics no further."""

@@ -44,6 +44,8 @@ class InMemoryDeliveries:
         refused_by_id = {one.message_id: one for one in refused}
         with self._transaction.statement():
             for message_id, delivery in self._undelivered(list(refused_by_id)):
+                if delivery.dead_at is not None:
+                    continue
                 one = refused_by_id[message_id]
                 changed = evolve(
                     delivery,

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from itertools import islice
 from uuid import UUID
 
 from adapters.in_memory.tables import Delivery
@@ -35,15 +36,16 @@ class InMemoryOutboxUpkeep:
         return next((one for one in self._dead() if one.message.id == message_id), None)
 
     def retry(self, message_ids: Sequence[UUID]) -> int:
-        found = [one.message.id for one in self._dead() if one.message.id in set(message_ids)]
         with self._transaction.statement():
-            for message_id in found:
-                self._transaction.lock(message_id)
-                self._transaction.changed_deliveries[message_id] = Delivery()
-        return len(found)
+            retried = [one for one in sorted(set(message_ids)) if self._is_dead_under_lock(one)]
+            self._transaction.changed_deliveries.update((one, Delivery()) for one in retried)
+        return len(retried)
 
     def discard(self, message_ids: Sequence[UUID]) -> int:
-        return self._remove(lambda message, delivery: message.id in message_ids and delivery.dead_at is not None)
+        with self._transaction.statement():
+            discarded = [one for one in sorted(set(message_ids)) if self._is_dead_under_lock(one)]
+            self._transaction.removed_messages.update(discarded)
+        return len(discarded)
 
     def remove_published(self, before: datetime, limit: int) -> int:
         return self._remove(
@@ -64,12 +66,14 @@ class InMemoryOutboxUpkeep:
             if delivery.dead_at is not None
         ]
 
-    def _remove(self, is_removed: Callable[[OutboxMessage, Delivery], bool], limit: int | None = None) -> int:
+    def _is_dead_under_lock(self, message_id: UUID) -> bool:
+        self._transaction.lock(message_id)
+        return self._transaction.delivery(message_id).dead_at is not None
+
+    def _remove(self, is_removed: Callable[[OutboxMessage, Delivery], bool], limit: int) -> int:
+        """Removes those that nobody else has in hand."""
         with self._transaction.statement():
-            found = [
-                one.id for one in self._transaction.messages() if is_removed(one, self._transaction.delivery(one.id))
-            ]
-            for message_id in found[:limit]:
-                self._transaction.lock(message_id)
-                self._transaction.removed_messages.add(message_id)
-        return len(found[:limit])
+            found = (one for one in self._transaction.messages() if is_removed(one, self._transaction.delivery(one.id)))
+            removed = list(islice((one.id for one in found if self._transaction.try_lock(one.id)), limit))
+            self._transaction.removed_messages.update(removed)
+        return len(removed)

@@ -49,9 +49,9 @@ class OutgoingContract(StoreContract):
     def take(self, lease: Lease, limit: int = 100, *, held: Held = NOTHING_HELD) -> Sequence[PendingMessage]:
         """Leases, and commits that."""
         with self.outbox.begin() as unit_of_work:
-            pending = unit_of_work.deliveries.lease(lease, limit=limit, held=held)
+            leased = unit_of_work.deliveries.lease(lease, limit=limit, held=held)
             unit_of_work.commit()
-        return pending
+        return [one for one in leased if isinstance(one, PendingMessage)]
 
     def take_all(self, lease: Lease, limit: int = 100) -> list[PendingMessage]:
         """Leases until nothing is left: a store may lease parts of the outbox, and give what else is in them later."""
@@ -253,6 +253,14 @@ class DeliveriesContract(OutgoingContract):
         with self.outbox.begin() as unit_of_work:
             assert not unit_of_work.upkeep.dead(None, 10)
             unit_of_work.commit()
+
+    def test_what_is_dead_is_not_refused_afterwards(self) -> None:
+        """An event that was set aside stays so, whatever another publisher says of it later."""
+        [message] = self.append()
+        self.refuse(message.id, retry_after=None, refusals=10)
+        self.refuse(message.id, retry_after=timedelta(seconds=1), refusals=3)
+        assert not self.take(self.a_lease(after=LEASE_LASTS))
+        assert self.count_due() == 0
 
     def test_what_has_arrived_is_dead_no_more(self) -> None:
         """An event that one publisher set aside, and another one's report says has arrived, is delivered."""

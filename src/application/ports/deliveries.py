@@ -20,6 +20,14 @@ class PendingMessage:
 
 
 @frozen(kw_only=True)
+class UnreadableMessage:
+    """An event that was leased, but whose values cannot be loaded, a time out of range, say (D-05)."""
+
+    id: UUID
+    refusals: int
+
+
+@frozen(kw_only=True)
 class Lease:
     """The right to send some events, for a time; whoever outlives it may find them sent again by others."""
 
@@ -55,7 +63,7 @@ class Refused:
 class Deliveries(Protocol):
     """Events that have to be delivered, as one transaction sees them."""
 
-    def lease(self, lease: Lease, *, limit: int, held: Held) -> Sequence[PendingMessage]:
+    def lease(self, lease: Lease, *, limit: int, held: Held) -> Sequence[PendingMessage | UnreadableMessage]:
         """Up to `limit` events that are due and not held; nobody else gets them before the lease ends.
 
         Events are not chosen by any mark that they might be committed behind: every one that is due comes up. None are
@@ -66,7 +74,7 @@ class Deliveries(Protocol):
         """They have arrived, and will not be leased again. Those that are recorded or gone already are passed over."""
 
     def record_refused(self, refused: Sequence[Refused], at: datetime) -> None:
-        """They wait for their next attempt, or are set aside as dead. Delivered ones are passed over."""
+        """They wait for their next attempt, or are set aside as dead. Delivered and dead ones are passed over."""
 
     def release(self, lease: Lease) -> None:
         """Ends the lease: what was not recorded is due again. Nothing happens if it is somebody else's by now."""

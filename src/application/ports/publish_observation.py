@@ -22,7 +22,8 @@ class EventRefused:
     """An event cannot be sent as it is; it waits for its next attempt, or is set aside as dead."""
 
     id: UUID
-    topic: str
+    topic: str | None
+    """None where the event could not even be read."""
     cause: str
     refusals: int
     next_attempt_at: datetime | None
@@ -88,6 +89,8 @@ class PublishReport:
     """What a round of publishing did."""
 
     outcome: PublishOutcome
+    sent: int
+    """Handed to the sender, whatever became of it."""
     delivered: int
     refused: int
     """Refused in this round, to be tried again."""
