@@ -110,6 +110,11 @@ class PublishOutboxUseCase:
         self._stops_at: float | None = None
         """When what is under way is given up, once the end has been asked for."""
 
+    @property
+    def lease_lasts(self) -> timedelta:
+        """How long others leave events alone that this publisher has taken."""
+        return self._sender.delivery_limit + LEASE_MARGIN
+
     def run(self) -> PublishRound:
         """One round: until nothing is due any more, the broker or the store does not serve, or the end is asked for.
 
@@ -162,7 +167,7 @@ class PublishOutboxUseCase:
 
     def _lease_once(self) -> _Batch | None:
         now = self._clock.read()
-        lease = Lease(id=self._identifiers.new(now), begins=now, ends=now + self._sender.delivery_limit + LEASE_MARGIN)
+        lease = Lease(id=self._identifiers.new(now), begins=now, ends=now + self.lease_lasts)
         with self._store.begin() as unit_of_work:
             leased = unit_of_work.deliveries.lease(
                 lease,

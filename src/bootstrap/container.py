@@ -8,12 +8,13 @@ from application.close_idle_activity import CloserUseCase
 from application.lanes import Lanes
 from application.options import CloserOptions
 from application.ports.activity_store import ActivityStore
+from application.ports.cancellation import Waiting
 from application.ports.identifiers import Identifiers
 from application.ports.run_observation import RunObservation
 from bootstrap.settings import Settings
 from bootstrap.stop_signal import StopSignal
 from bootstrap.store_factory import make_store
-from bootstrap.worker import Waiting, Worker
+from bootstrap.worker import Worker
 
 
 class Container(containers.DeclarativeContainer):

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import structlog
 
+from application.ports.cancellation import Waiting
 from application.ports.publish_observation import PublishOutcome
 from application.publish_outbox import PublishRound
 from bootstrap.defects import described_without_its_text
-from bootstrap.worker import Waiting
 
 PAUSE_AFTER_FAILURE_SECONDS: Final = 1.0
 """After the first round that failed; doubled from failure to failure."""

@@ -4,19 +4,19 @@ from dependency_injector import containers, providers
 
 from adapters.structlog import PublishLog
 from adapters.uuid_utils.identifiers import Uuid7Identifiers
+from application.drain_outbox import Drain
 from application.options import PublisherOptions
+from application.ports.cancellation import Waiting
 from application.ports.identifiers import Identifiers
 from application.ports.message_sending import MessageSender
 from application.ports.outbox_store import OutboxStore
 from application.ports.publish_observation import PublishObservation
 from application.publish_outbox import PublishOutboxUseCase
-from bootstrap.drain import Drain
-from bootstrap.outbox_store_factory import make_outbox_store
 from bootstrap.publisher import Publisher
 from bootstrap.sender_factory import make_sender
 from bootstrap.settings import Settings
 from bootstrap.stop_signal import StopSignal
-from bootstrap.worker import Waiting
+from bootstrap.store_factory import make_outbox_store
 
 
 class PublisherContainer(containers.DeclarativeContainer):
@@ -51,5 +51,5 @@ class PublisherContainer(containers.DeclarativeContainer):
         run=publish_outbox.provided.run,
         store=store,
         stop=stop,
-        delivery_limit=sender.provided.delivery_limit,
+        lease_lasts=publish_outbox.provided.lease_lasts,
     )

@@ -1,14 +1,16 @@
 """The store that the settings ask for."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from operator import attrgetter
-from typing import Any, cast
+from typing import cast
 
+from adapters.postgres.outbox_store import PostgresOutboxStore
 from adapters.postgres.store import PostgresActivityStore
 from adapters.postgres.transaction import TransactionOptions
 from application.ports.activity_store import ActivityStore
 from application.ports.cancellation import Cancellation
+from application.ports.outbox_store import OutboxStore
 from application.ports.store_errors import StoreError
 from bootstrap.defects import described_without_its_text
 from bootstrap.exit_codes import ExitCode, ExpectedError
@@ -22,22 +24,38 @@ def make_store(settings: Settings, cancellation: Cancellation) -> ActivityStore:
     Raises ExpectedError if it cannot be had.
     """
     if settings.store is not None:
-        store: ActivityStore = made_by("store", settings.store, settings)
-        return store
+        return cast("ActivityStore", _made_by("store", settings.store, settings, roles=("sessions", "stale_sessions")))
     return PostgresActivityStore(
         settings.required_database_url(),
-        options=TransactionOptions(
-            statement_timeout=settings.statement_timeout,
-            lock_timeout=settings.lock_timeout,
-            is_single_instance=settings.single_instance,
-        ),
+        options=_transaction_options(settings),
         prepared_statements=settings.prepared_statements.value,
         is_cancelled=cancellation.requested,
     )
 
 
-def made_by(setting: str, name: str, settings: Settings) -> Any:
-    """What the factory makes that a setting names; raises ExpectedError if it is not there, or makes no store."""
+def make_outbox_store(settings: Settings, cancellation: Cancellation) -> OutboxStore:
+    """The other side of the store, for those who deliver: PostgreSQL's, or what `outbox_store` names, as above."""
+    if settings.outbox_store is not None:
+        roles = ("deliveries", "upkeep")
+        return cast("OutboxStore", _made_by("outbox_store", settings.outbox_store, settings, roles=roles))
+    return PostgresOutboxStore(
+        settings.required_database_url(),
+        options=_transaction_options(settings),
+        prepared_statements=settings.prepared_statements.value,
+        is_cancelled=cancellation.requested,
+    )
+
+
+def _transaction_options(settings: Settings) -> TransactionOptions:
+    return TransactionOptions(
+        statement_timeout=settings.statement_timeout,
+        lock_timeout=settings.lock_timeout,
+        is_single_instance=settings.single_instance,
+    )
+
+
+def _made_by(setting: str, name: str, settings: Settings, *, roles: Sequence[str]) -> object:
+    """What the factory makes that a setting names; its units of work must play these roles."""
     database_url = None if settings.database_url is None else settings.database_url.get_secret_value()
     try:
         store = _factory(setting, name)(database_url)
@@ -52,9 +70,13 @@ def made_by(setting: str, name: str, settings: Settings) -> Any:
             f"{setting} {name!r} cannot be made: {described_without_its_text(error)}",
             exit_code=ExitCode.WRONG_CONFIGURATION,
         ) from None
-    if missing := [part for part in ("clock", "begin", "close") if not hasattr(store, part)]:
+    missing = [part for part in ("clock", "begin", "close") if not hasattr(store, part)]
+    if not missing:
+        unit_of_work = cast("ActivityStore", store).begin()
+        missing = [f"{role} in its units of work" for role in roles if not hasattr(unit_of_work, role)]
+    if missing:
         raise ExpectedError(
-            f"{setting} {name!r} gave {type(store).__name__}, which is no store: it lacks {', '.join(missing)}",
+            f"{setting} {name!r} gave {type(store).__name__}, which is no such store: it lacks {', '.join(missing)}",
             exit_code=ExitCode.WRONG_CONFIGURATION,
         )
     return store

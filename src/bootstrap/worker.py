@@ -4,21 +4,14 @@ import math
 import random
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 
 from application.close_idle_activity import CloserRun
-from application.ports.cancellation import Cancellation
+from application.ports.cancellation import Waiting
 from application.ports.store_errors import ConnectingCancelled, StoreError
 from bootstrap.defects import described_without_its_text
-
-
-class Waiting(Cancellation, Protocol):
-    """A cancellation that also cuts waits short."""
-
-    def wait(self, seconds: float) -> bool:
-        """Waits for so long, or until the end is asked for; answers whether it was."""
 
 
 class Worker:

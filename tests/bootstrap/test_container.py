@@ -16,9 +16,11 @@ from typed_settings import Secret
 
 from adapters.in_memory.store import InMemoryActivityStore
 from application.close_idle_activity import CloserUseCase
+from application.drain_outbox import Drain
 from application.lanes import Lanes
 from application.options import CloserOptions, PublisherOptions
 from application.ports.activity_store import ActivityStore
+from application.ports.cancellation import Waiting
 from application.ports.identifiers import Identifiers
 from application.ports.message_sending import MessageSender
 from application.ports.outbox_store import OutboxStore
@@ -26,12 +28,11 @@ from application.ports.publish_observation import PublishObservation
 from application.ports.run_observation import RunObservation, RunOutcome
 from application.publish_outbox import PublishOutboxUseCase
 from bootstrap.container import Container
-from bootstrap.drain import Drain
 from bootstrap.exit_codes import ExpectedError
 from bootstrap.publisher import Publisher
 from bootstrap.publisher_container import PublisherContainer
 from bootstrap.settings import Settings
-from bootstrap.worker import Waiting, Worker
+from bootstrap.worker import Worker
 from domain.activity import ActivityStatus
 from domain.session import Session
 

@@ -9,10 +9,9 @@ from adapters.in_memory.store import InMemoryActivityStore, InMemoryOutboxStore
 from adapters.postgres.outbox_store import PostgresOutboxStore
 from adapters.postgres.store import PostgresActivityStore
 from bootstrap.exit_codes import ExitCode, ExpectedError
-from bootstrap.outbox_store_factory import make_outbox_store
 from bootstrap.settings import Settings
 from bootstrap.stop_signal import StopSignal
-from bootstrap.store_factory import make_store
+from bootstrap.store_factory import make_outbox_store, make_store
 
 NOT_A_FACTORY = "a text"
 
@@ -117,6 +116,16 @@ def test_a_foreign_outbox_is_made_by_its_factory(database_url: str | None) -> No
         with pytest.raises(ExpectedError, match=f"outbox_store '{__name__}:{factory}'") as refused:
             make_outbox_store(Settings(outbox_store=f"{__name__}:{factory}"), StopSignal())
         assert refused.value.exit_code is ExitCode.WRONG_CONFIGURATION
+
+
+def test_the_other_side_of_a_store_is_no_outbox() -> None:
+    """The likeliest mistake, one factory for both settings, is told before anything is done with it."""
+    wrong = f"{__name__}:ForeignStore"
+    with pytest.raises(ExpectedError, match="lacks deliveries in its units of work") as refused:
+        make_outbox_store(Settings(outbox_store=wrong), StopSignal())
+    assert refused.value.exit_code is ExitCode.WRONG_CONFIGURATION
+    with pytest.raises(ExpectedError, match="lacks sessions in its units of work"):
+        make_store(Settings(store=f"{__name__}:ForeignOutbox"), StopSignal())
 
 
 def failing_factory(_database_url: str | None) -> ForeignStore:

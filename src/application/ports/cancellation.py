@@ -8,3 +8,10 @@ class Cancellation(Protocol):
 
     def requested(self) -> bool:
         """Whether to end; once true it stays true."""
+
+
+class Waiting(Cancellation, Protocol):
+    """A cancellation that also cuts waits short."""
+
+    def wait(self, seconds: float) -> bool:
+        """Waits for so long, or until the end is asked for; answers whether it was."""

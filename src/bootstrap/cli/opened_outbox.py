@@ -7,9 +7,9 @@ from application.ports.outbox_store import OutboxStore
 from application.ports.store_errors import StoreError
 from bootstrap.cli.store_failures import expected_error
 from bootstrap.exit_codes import ExitCode, ExpectedError
-from bootstrap.outbox_store_factory import make_outbox_store
 from bootstrap.settings import Delivery, Settings
 from bootstrap.stop_signal import StopSignal
+from bootstrap.store_factory import make_outbox_store
 
 
 @contextmanager

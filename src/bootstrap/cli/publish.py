@@ -6,10 +6,10 @@ import click
 import orjson
 
 from adapters.structlog import configure_logging
+from application.drain_outbox import Drain, Drained
 from application.ports.publish_observation import PublishOutcome
 from bootstrap.cli.options import settings_options
 from bootstrap.cli.store_failures import expected_error
-from bootstrap.drain import Drain, Drained
 from bootstrap.exit_codes import ExitCode, ExpectedError
 from bootstrap.publisher_container import PublisherContainer
 from bootstrap.settings import Delivery, Settings
@@ -72,8 +72,7 @@ def _exit_code(drained: Drained) -> ExitCode:
         return ExitCode.SUCCESS  # ended in order
     if drained.is_given_up:
         raise ExpectedError(
-            f"{drained.pending} events are left that other publishers have leased, or whose arrival the store does not"
-            " record: try again later",
+            f"{drained.left} events are left that other publishers have leased: try again later",
             exit_code=ExitCode.TRY_AGAIN_LATER,
         )
     has_findings = report.refused or report.dead or report.unrecorded or report.held_topics

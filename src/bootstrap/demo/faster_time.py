@@ -5,9 +5,9 @@ from datetime import datetime
 from attrs import frozen
 
 from application.ports.activity_store import ActivityStore
+from application.ports.cancellation import Waiting
 from application.ports.clock import Clock
 from application.ports.unit_of_work import UnitOfWork
-from bootstrap.worker import Waiting
 
 
 @frozen(kw_only=True)

@@ -19,9 +19,9 @@ from application.online.session_heartbeat import SessionHeartbeat
 from application.online.start_session import StartSession
 from application.online.view_heartbeat import ViewHeartbeat
 from application.ports.activity_store import ActivityStore
+from application.ports.cancellation import Waiting
 from application.ports.identifiers import Identifiers
 from application.ports.store_errors import StoreError
-from bootstrap.worker import Waiting
 from domain.property_object_view import PropertyObjectView
 from domain.session import Session
 
