@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 import psycopg
 
 from adapters.postgres.outbox_store import PostgresOutboxStore
-from application.ports.deliveries import Held, Lease, PendingMessage
+from application.ports.deliveries import Held, Lease, PendingMessage, Refused, UnreadableMessage
 
 LEASE_LASTS = timedelta(minutes=1)
 TOPIC = "pin.user-activity.session-ended.v1"
@@ -44,6 +44,7 @@ class Publisher:
     def __init__(self, store: PostgresOutboxStore) -> None:
         self.store = store
         self.taken: list[UUID] = []
+        self.unreadable: list[UUID] = []
 
     def lease(self, *, after: timedelta = timedelta(0)) -> Lease:
         """A lease that begins so long after now."""
@@ -51,10 +52,18 @@ class Publisher:
         return Lease(id=uuid4(), begins=begins, ends=begins + LEASE_LASTS)
 
     def take(self, lease: Lease, limit: int = 100, held: Held = Held()) -> Sequence[PendingMessage]:  # noqa: B008 (frozen)
-        """Leases, and commits that."""
+        """Leases, sets aside what cannot be read, and commits that."""
         with self.store.begin() as unit_of_work:
-            pending = unit_of_work.deliveries.lease(lease, limit=limit, held=held)
+            leased = unit_of_work.deliveries.lease(lease, limit=limit, held=held)
+            unreadable = [
+                Refused(message_id=one.id, refusals=1, cause="unreadable", next_attempt_at=None)
+                for one in leased
+                if isinstance(one, UnreadableMessage)
+            ]
+            unit_of_work.deliveries.record_refused(unreadable, lease.begins)
             unit_of_work.commit()
+        self.unreadable += [one.message_id for one in unreadable]
+        pending = [one for one in leased if isinstance(one, PendingMessage)]
         self.taken += [one.message.id for one in pending]
         return pending
 
@@ -68,10 +77,9 @@ class Publisher:
     def work(self, limit: int = 100, *, after: timedelta = timedelta(0)) -> bool:
         """Delivers some events; whether there were any."""
         lease = self.lease(after=after)
-        pending = self.take(lease, limit)
-        if pending:
-            self.deliver(pending, lease)
-        return bool(pending)
+        before = len(self.taken) + len(self.unreadable)
+        self.deliver(self.take(lease, limit), lease)
+        return len(self.taken) + len(self.unreadable) > before
 
     def count_due(self) -> int:
         """How many events are due, whoever has leased them."""

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from datetime import timedelta
 from uuid import UUID
 
 import psycopg
@@ -15,7 +16,7 @@ from adapters.postgres.deliveries import FROM_THE_BEGINNING, LEASES_PER_PASS, SL
 from adapters.postgres.migrations import migrate
 from adapters.postgres.outbox_store import PostgresOutboxStore
 from adapters.postgres.statements import statement
-from application.ports.deliveries import Held
+from application.ports.deliveries import Held, Refused
 from application.ports.store_errors import SchemaMissing, StoreUnavailable
 from tests.postgres.outbox_rows import LEASE_LASTS, TOPIC, Publisher, fill_outbox, ids_in
 
@@ -163,6 +164,53 @@ def test_no_id_is_out_of_reach(database: str, publishers: Callable[[], Publisher
     assert publisher.work(limit=1)
     assert not publisher.work()
     assert publisher.taken == [event_id]
+
+
+@pytest.mark.parametrize("next_attempt_after", [None, timedelta(0), timedelta(hours=1)])
+def test_two_that_record_the_same_at_the_same_moment_both_succeed(
+    database: str, publishers: Callable[[], Publisher], next_attempt_after: timedelta | None
+) -> None:
+    """The later one waits for the earlier one, and passes over what that has recorded as delivered.
+
+    None: it has delivered them, too; else they were refused, to be tried again or for the last time.
+    """
+    fill_outbox(database, 10)
+    earlier, later = publishers(), publishers()
+    now = earlier.store.clock.read()
+    event_ids = list(ids_in(database))
+
+    def record() -> None:
+        with later.store.begin() as unit_of_work:
+            if next_attempt_after is None:
+                unit_of_work.deliveries.record_delivered(event_ids, now + timedelta(seconds=1))
+            else:
+                next_attempt_at = now + next_attempt_after if next_attempt_after else None
+                refused = [
+                    Refused(message_id=one, refusals=1, cause="late", next_attempt_at=next_attempt_at)
+                    for one in event_ids
+                ]
+                unit_of_work.deliveries.record_refused(refused, now)
+            unit_of_work.commit()
+
+    with ThreadPoolExecutor(max_workers=1) as threads, psycopg.connect(database, autocommit=True) as observer:
+        with earlier.store.begin() as unit_of_work:
+            unit_of_work.deliveries.record_delivered(event_ids, now)
+            assert unit_of_work.deliveries.count_due(now) == 0
+            recorded = threads.submit(record)
+            wait_until(lambda: waits_for_a_row(observer))
+            unit_of_work.commit()
+        recorded.result(_DEADLINE_SECONDS)
+    with psycopg.connect(database) as connection:
+        marks = connection.execute("select distinct published_at, dead_at, cause from user_activity.outbox")
+        assert marks.fetchall() == [(now, None, None)]
+
+
+def waits_for_a_row(connection: psycopg.Connection[tuple[object, ...]]) -> bool:
+    """Whether somebody does in this database."""
+    waiting = connection.execute(
+        "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    )
+    return waiting.fetchone() is not None
 
 
 def test_an_outbox_without_the_publishers_parts_is_named(empty_database: str) -> None:

@@ -17,7 +17,7 @@ from tests.postgres.test_migrations_interruption import index_begun, wait_until
 _PARTS = (
     "column outbox.refusals integer not null default 0",
     "column outbox.next_attempt_at timestamp with time zone",
-    "column outbox.failure text",
+    "column outbox.cause text",
     "column outbox.dead_at timestamp with time zone",
     "constraint outbox_slices_pkey on user_activity.outbox_slices PRIMARY KEY (slice)",
     "ix_outbox_pending",
@@ -66,7 +66,7 @@ def test_a_released_schema_gets_them(empty_database: str, database: str) -> None
     assert before.pending == ()
     report = migrate(empty_database)
     assert report.done == before.missing
-    assert "refusals, next_attempt_at, failure, dead_at to user_activity.outbox" in report.done[0]
+    assert "refusals, next_attempt_at, cause, dead_at to user_activity.outbox" in report.done[0]
     assert schema_listing(empty_database) == schema_listing(database)
     assert execute(empty_database, "select refusals, dead_at from user_activity.outbox") == [(0, None)]
     assert migrate(empty_database).done == ()
@@ -76,7 +76,7 @@ def test_an_adopted_outbox_gets_them(empty_database: str, database: str) -> None
     """The service's own outbox is adopted with them: only what it lacks is added."""
     make_service_tables(empty_database)
     creation = files("adapters.postgres.migrations").joinpath("sql", "0001_outbox.sql").read_text(encoding="utf-8")
-    execute(empty_database, f"{creation}; alter table user_activity.outbox add column failure text")
+    execute(empty_database, f"{creation}; alter table user_activity.outbox add column cause text")
     report = migrate(empty_database)
     assert "adding columns refusals, next_attempt_at, dead_at to user_activity.outbox" in report.done
     assert schema_listing(empty_database) == schema_listing(database)
@@ -128,7 +128,7 @@ def test_an_index_of_the_service_is_not_dropped(empty_database: str) -> None:
     "loss",
     [
         "alter table user_activity.outbox drop column refusals",
-        "alter table user_activity.outbox drop column next_attempt_at, drop column failure",
+        "alter table user_activity.outbox drop column next_attempt_at, drop column cause",
         "alter table user_activity.outbox drop column dead_at",
         "drop index user_activity.ix_outbox_pending",
         "drop index user_activity.ix_outbox_published",
@@ -184,8 +184,8 @@ def test_an_index_build_that_was_killed_is_completed(database: str, empty_databa
             "user_activity.outbox.refusals may be null, must be not null with a default of 0",
         ),
         (
-            "alter table user_activity.outbox alter failure type varchar(10)",
-            "user_activity.outbox.failure is character varying(10), must be text",
+            "alter table user_activity.outbox alter cause type varchar(10)",
+            "user_activity.outbox.cause is character varying(10), must be text",
         ),
         (
             "alter table user_activity.outbox alter next_attempt_at type timestamp",

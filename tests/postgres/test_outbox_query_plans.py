@@ -17,7 +17,7 @@ from adapters.postgres.connections import Connections
 from adapters.postgres.deliveries import FROM_THE_BEGINNING, LEASED_MAX, SLICES, SliceProgress
 from adapters.postgres.outbox_store import PostgresOutboxUnitOfWork
 from adapters.postgres.transaction import Transaction, TransactionOptions
-from application.ports.deliveries import Held, Lease
+from application.ports.deliveries import Held, Lease, PendingMessage
 from tests.databases import PostgresServer
 from tests.postgres.outbox_rows import fill_outbox
 from tests.postgres.test_query_plans import Hot, nodes, plan_of, touched_by
@@ -42,7 +42,7 @@ def connection(postgres_server: PostgresServer, migrated_template: str) -> Itera
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("set timezone = 'UTC'")
         connection.execute(
-            "update user_activity.outbox set dead_at = occurred_at, failure = 'too_large'"
+            "update user_activity.outbox set dead_at = occurred_at, cause = 'too_large'"
             " where id in (select id from user_activity.outbox where published_at is null order by id desc limit %s)",
             [DEAD],
         )
@@ -229,6 +229,7 @@ def deliver_a_batch(connections: Connections, progress: SliceProgress) -> None:
     with PostgresOutboxUnitOfWork(Transaction(connections, TransactionOptions()), progress) as unit_of_work:
         lease = Lease(id=uuid4(), begins=_NOW, ends=_NOW + timedelta(minutes=1))
         pending = unit_of_work.deliveries.lease(lease, limit=1_000, held=Held())
-        unit_of_work.deliveries.record_delivered([one.message.id for one in pending], _NOW)
+        ids = [one.message.id for one in pending if isinstance(one, PendingMessage)]
+        unit_of_work.deliveries.record_delivered(ids, _NOW)
         unit_of_work.deliveries.release(lease)
         unit_of_work.commit()

@@ -12,16 +12,18 @@ from uuid import UUID
 
 from adapters.postgres.rows import is_whole_message, message_of
 from adapters.postgres.transaction import Transaction, Values
-from application.ports.deliveries import Held, Lease, PendingMessage, Refused
+from application.ports.deliveries import Held, Lease, PendingMessage, Refused, UnreadableMessage
 
 SLICES: Final = 16
 """An event's slice is the last four bits of its id; statements and the index `ix_outbox_pending` reckon it as well."""
 LEASED_MAX: Final = 4
-"""Slices of one lease, so that several publishers, with a few leases each, find work side by side."""
+"""Slices of one lease, so that several publishers, with a few leases each, find work side by side.
+
+All sixteen at once would be 13 % faster, since the events of a page would lie side by side, for one publisher alone.
+"""
 LEASES_PER_PASS: Final = 100
 """What is due behind the places where reading goes on waits no longer than this, however large the backlog is."""
 FROM_THE_BEGINNING: Final = [UUID(int=0)] * SLICES
-_UNREADABLE: Final = "unreadable"
 
 
 class SliceProgress:
@@ -65,7 +67,7 @@ class PostgresDeliveries:
         self._transaction = transaction
         self._progress = progress
 
-    def lease(self, lease: Lease, *, limit: int, held: Held) -> Sequence[PendingMessage]:
+    def lease(self, lease: Lease, *, limit: int, held: Held) -> Sequence[PendingMessage | UnreadableMessage]:
         sought = {
             "lease": lease.id,
             "now": lease.begins,
@@ -82,9 +84,9 @@ class PostgresDeliveries:
             )
             if leased:
                 self._progress.note([row[0] for row in leased], [row[0] for row in rows], limit // len(leased))
-                if pending := self._readable(rows, lease.begins):
-                    return pending
-                self.release(lease)  # others have recorded them meanwhile, or they were unreadable: there may be more
+                if rows:
+                    return list(map(_leased_message, rows))
+                self.release(lease)  # others have recorded them meanwhile: there may be more
             elif starts != FROM_THE_BEGINNING:
                 starts = FROM_THE_BEGINNING
             else:
@@ -112,17 +114,8 @@ class PostgresDeliveries:
         [(count,)] = self._transaction.fetch("count_due_events", now=now)
         return int(count)
 
-    def _readable(self, rows: Sequence[Values], now: datetime) -> Sequence[PendingMessage]:
-        """The events of the rows; those that cannot be read are set aside, or they would stop the others for ever."""
-        readable = [row for row in rows if is_whole_message(row)]
-        if len(readable) < len(rows):
-            ids = {row[0] for row in readable}
-            self.record_refused(
-                [
-                    Refused(message_id=row[0], refusals=row[10], cause=_UNREADABLE, next_attempt_at=None)
-                    for row in rows
-                    if row[0] not in ids
-                ],
-                now,
-            )
-        return [PendingMessage(message=message_of(row), refusals=row[10]) for row in readable]
+
+def _leased_message(row: Values) -> PendingMessage | UnreadableMessage:
+    if is_whole_message(row):
+        return PendingMessage(message=message_of(row), refusals=row[10])
+    return UnreadableMessage(id=row[0], refusals=row[10])

@@ -142,7 +142,7 @@ OUTBOX_DELIVERY: Final = ExpectedTable(
     addable={
         "refusals": "integer",
         "next_attempt_at": _TIMESTAMP,
-        "failure": "text",
+        "cause": "text",
         "dead_at": _TIMESTAMP,
     },
 )

@@ -1,6 +1,6 @@
 with recorded as (
     update user_activity.outbox
-    set refusals = refused.refusals, failure = refused.cause, next_attempt_at = refused.next_attempt_at,
+    set refusals = refused.refusals, cause = refused.cause, next_attempt_at = refused.next_attempt_at,
         dead_at = case when refused.next_attempt_at is null then %(at)b::timestamptz end
     from unnest((select %(ids)b::uuid[]), (select %(refusals)b::int[]), (select %(causes)b::text[]),
                 (select %(next_attempts_at)b::timestamptz[]))
@@ -17,6 +17,7 @@ select 1 / (
         where id = any((select %(ids)b::uuid[])::uuid[])
           and published_at is null and dead_at is null
           and id not in (select id from recorded)
+        for update
     )
 )::int
 from recorded

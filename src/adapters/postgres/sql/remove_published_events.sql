@@ -1,3 +1,5 @@
+-- 2,000 events take 12 ms; beside a held snapshot, which keeps the entries of all that was removed, 48 ms after
+-- 200,000.
 with old as materialized (
     select id
     from user_activity.outbox

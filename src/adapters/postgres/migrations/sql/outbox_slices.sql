@@ -1,5 +1,5 @@
--- Small, and written with each lease: half of the page is left free, so that old versions of a row are cleared away within
--- the page, without a vacuum.
+-- Small, and written with each lease: half of the page is left free, so that old versions of a row are cleared away
+-- within the page, without a vacuum.
 create table user_activity.outbox_slices (
     slice smallint not null,
     lease uuid,
