@@ -23,6 +23,7 @@ from application.ports.publish_observation import (
     PublishedRemoved,
     PublishObservation,
     PublishReport,
+    RemovalFailed,
     RoundCompleted,
     TopicAvailable,
     TopicHeld,
@@ -50,6 +51,8 @@ ROUND_SECONDS_MAX: Final = 60.0
 """Where events keep coming, a round ends all the same: what waits for its end has its turn."""
 UNREADABLE: Final = "unreadable"
 """Why an event is dead whose values cannot be loaded."""
+DIVISION_SECONDS_MAX: Final = 30.0
+"""How long it is looked for events whose outcome cannot be recorded; then the rest of their batch counts as such."""
 REMOVAL_LIMIT: Final = 2_000
 """Delivered events that are removed in one transaction."""
 REMOVAL_INTERVAL_SECONDS: Final = 60.0
@@ -230,7 +233,7 @@ class PublishOutboxUseCase:
             self._observation.record(TopicHeld(topic=topic, cause=cause, retry_after=retry_after))
 
     def _refused(self, pending: PendingMessage, cause: str, now: datetime) -> Refused:
-        refusals = pending.refusals + 1
+        refusals = max(0, pending.refusals) + 1  # a count that somebody spoiled must not spin
         is_dead = refusals >= self._options.attempts_max
         refused = Refused(
             message_id=pending.message.id,
@@ -254,9 +257,9 @@ class PublishOutboxUseCase:
             outcome = self._arrears[0]
             try:
                 self._transact(outcome.results, outcome.lease)
-            except LockTimeout:
-                raise  # says nothing of the events
             except TransactionRefused as error:
+                if isinstance(error, LockTimeout) and self._is_locked_as_a_whole(outcome.results):
+                    raise  # a table that somebody holds says nothing of the events
                 self._divide(outcome, error)
             self._arrears.popleft()
 
@@ -265,29 +268,38 @@ class PublishOutboxUseCase:
         with suppress(StoreError):
             self._record_arrears()
 
+    def _is_locked_as_a_whole(self, results: Sequence[Result]) -> bool:
+        """Whether neither the first nor the last can be recorded alone: then hardly any of them could be."""
+        for probe in {results[0], results[-1]} if len(results) > 1 else ():
+            try:
+                self._transact([probe], None)
+            except LockTimeout:
+                continue
+            return False
+        return len(results) > 1
+
     def _divide(self, outcome: _Outcome, error: TransactionRefused) -> None:
         """An event whose outcome cannot be recorded costs only itself: it will be sent again, after a pause (BR-19)."""
         parts = deque([(outcome.results, error)] if outcome.results else [])
-        while parts and len(self._unrecordable.held) < UNRECORDABLE_MAX:
+        ends_at = self._clock.monotonic() + DIVISION_SECONDS_MAX
+        while parts:
             results, error = parts.popleft()
-            if len(results) == 1:
-                message_id = _id_of(results[0])
-                self._unrecordable.hold(message_id)
-                self._progress.fail_to_record(message_id, error)
+            has_time = self._clock.monotonic() < ends_at and not self._cancellation.requested()
+            if len(results) == 1 or not has_time:
+                for message_id in map(_id_of, results):
+                    self._unrecordable.hold(message_id)
+                    self._progress.fail_to_record(message_id, error)
                 continue
             middle = len(results) // 2
             for half in (results[:middle], results[middle:]):
                 try:
                     self._transact(half, None)
-                except LockTimeout:
-                    raise
                 except TransactionRefused as refusal:
                     parts.append((half, refusal))
         self._transact([], outcome.lease)
-        if parts:
-            # It is not for the events. Whatever has arrived and could not be recorded is sent again, after a pause.
+        if len(self._unrecordable.held) >= UNRECORDABLE_MAX:
             self._arrears.popleft()
-            raise error
+            raise error  # the events are hardly to blame: the round is over, and the next one comes after a pause
 
     def _transact(self, results: Sequence[Result], lease: Lease | None) -> None:
         try:
@@ -314,17 +326,24 @@ class PublishOutboxUseCase:
             self._unrecordable.forget_lapsed()
 
     def _remove_published(self) -> None:
-        """A small step now and then, so that nothing else waits for it."""
+        """A small step now and then, so that nothing else waits for it; nor is anything kept from going on by it."""
         if self._clock.monotonic() < self._remove_at or self._cancellation.requested():
             return
         before = self._clock.now() - self._options.retention
-        with self._store.begin() as unit_of_work:
-            removed = unit_of_work.upkeep.remove_published(before, REMOVAL_LIMIT)
-            unit_of_work.commit()
+        self._remove_at = self._clock.monotonic() + REMOVAL_INTERVAL_SECONDS
+        try:
+            with self._store.begin() as unit_of_work:
+                removed = unit_of_work.upkeep.remove_published(before, REMOVAL_LIMIT)
+                unit_of_work.commit()
+        except ConnectingCancelled:
+            raise
+        except StoreError as error:
+            self._observation.record(RemovalFailed(kind=error.kind, error=error.reason))
+            return
         if removed:
             self._observation.record(PublishedRemoved(events=removed))
-        if removed < REMOVAL_LIMIT:
-            self._remove_at = self._clock.monotonic() + REMOVAL_INTERVAL_SECONDS
+        if removed == REMOVAL_LIMIT:
+            self._remove_at = self._clock.monotonic()
 
 
 def _id_of(result: Result) -> UUID:

@@ -21,6 +21,8 @@ from application.ports.publish_observation import (
 from application.ports.store_errors import StoreError
 
 OUTAGE_SAID_AGAIN_AFTER_SECONDS: Final = 60.0
+UNRECORDED_TOLD_MAX: Final = 20
+"""Events of a round that are told one by one; the report has the number of all."""
 
 
 class PublishProgress:
@@ -89,7 +91,8 @@ class PublishProgress:
     def fail_to_record(self, message_id: UUID, error: StoreError) -> None:
         """What became of an event could not be recorded."""
         self._unrecorded += 1
-        self._observation.record(RecordingFailed(id=message_id, kind=error.kind, error=error.reason))
+        if self._unrecorded <= UNRECORDED_TOLD_MAX:
+            self._observation.record(RecordingFailed(id=message_id, kind=error.kind, error=error.reason))
 
     def resume(self) -> None:
         """Something has arrived, and of nothing is it unknown."""

@@ -20,6 +20,7 @@ from application.ports.cancellation import Cancellation
 from application.ports.deliveries import Held, Lease, PendingMessage, Refused, UnreadableMessage
 from application.ports.outbox import OutboxMessage
 from application.ports.outbox_upkeep import OutboxStatus, OutboxUpkeep
+from application.ports.store_errors import StoreError
 from application.publish_outbox import PublishOutboxUseCase
 
 Hook = Callable[[str, Collection[UUID]], None]
@@ -41,6 +42,7 @@ class PublishingScene:
         self.hook: Hook = lambda _step, _ids: None
         self.unreadable: set[UUID] = set()
         """Events whose values cannot be loaded."""
+        self.removal_error: StoreError | None = None
         self.open_transactions = 0
         self.sent_at_once_max = 0
 
@@ -91,8 +93,14 @@ class _WatchedUnitOfWork:
     def __init__(self, scene: PublishingScene, unit_of_work: InMemoryOutboxUnitOfWork) -> None:
         self._scene = scene
         self._unit_of_work = unit_of_work
-        self.upkeep: OutboxUpkeep = unit_of_work.upkeep
+        self._upkeep = unit_of_work.upkeep
         self.deliveries = _WatchedDeliveries(scene, unit_of_work)
+
+    @property
+    def upkeep(self) -> OutboxUpkeep:
+        if self._scene.removal_error is not None:
+            raise self._scene.removal_error
+        return self._upkeep
 
     def commit(self) -> None:
         self._scene.hook("commit", ())

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from application.ports.publish_observation import PublishOutcome, RecordingFailed
+from application.ports.publish_observation import PublishOutcome, RecordingFailed, RemovalFailed
 from application.ports.store_errors import (
     ConnectingCancelled,
     LockTimeout,
@@ -48,12 +48,12 @@ LOST = StoreUnavailable(kind="connection", reason="the connection was lost")
 class TestStoreAway:
     """A store that does not serve ends the round; what has arrived meanwhile is not forgotten."""
 
-    @pytest.mark.parametrize("step", ["begin", "lease", "commit"])
-    def test_nothing_is_sent_that_was_not_leased(self, step: str) -> None:
+    @pytest.mark.parametrize(("step", "time"), [("begin", 2), ("lease", 1), ("commit", 2)])
+    def test_nothing_is_sent_that_was_not_leased(self, step: str, time: int) -> None:
         """A lease that failed leads to no sending; the next round does all of it."""
         scene = PublishingScene()
         scene.append(30)
-        scene.hook = failing(step, LOST, {1})
+        scene.hook = failing(step, LOST, {time})  # the first transaction removes delivered events
         publisher = scene.publisher(batch_size=10)
         ended = publisher.run()
         assert (ended.report.outcome, ended.report.delivered, ended.error) == (PublishOutcome.FAILED, 0, LOST)
@@ -121,43 +121,53 @@ class TestStoreAway:
         assert (len(scene.broker.arrived), scene.status().pending) == (20, 30)
 
     def test_a_locked_table_is_not_divided(self) -> None:
-        """A lock that is not to be had says nothing of the events; it is waited for until the next round."""
+        """A lock that is not to be had for any of them says nothing of the events; the next round records them."""
         scene = PublishingScene()
         scene.append(20)
         locked = LockTimeout(kind="55P03", reason="the table was locked")
-        scene.hook = failing("record_delivered", locked, {1})
+        scene.hook = failing("record_delivered", locked, range(1, 7))
         publisher = scene.publisher(batch_size=20)
         assert publisher.run().error is locked
         assert not scene.observation.of(RecordingFailed)
         assert publisher.run().report.outcome is PublishOutcome.COMPLETED
         assert len(scene.broker.arrived) == 20
 
+    def test_a_locked_row_stops_nobody(self) -> None:
+        """Somebody holds the row of one event: the others are recorded, and events go on."""
+        scene = PublishingScene()
+        appended = scene.append(50)
+        held = appended[20].id
+
+        def hook(at: str, ids: Collection[UUID]) -> None:
+            if at == "record_delivered" and held in ids:
+                raise LockTimeout(kind="55P03", reason="the row was locked")
+
+        scene.hook = hook
+        publisher = scene.publisher(batch_size=10)
+        assert publisher.run().report.outcome is PublishOutcome.COMPLETED
+        assert scene.status().pending == 1
+        assert len(scene.broker.arrived) == 50
+        scene.hook = lambda _step, _ids: None
+        scene.pass_time(seconds=2)
+        publisher.run()
+        assert scene.status().pending == 0
+
+    def test_a_removal_that_is_refused_stops_nothing(self) -> None:
+        """Retention is not worth a delivery: it is told, and tried again a minute later (BR-47)."""
+        scene = PublishingScene()
+        scene.append(20)
+        refused = TransactionRefused(kind="P0001", reason="a trigger refuses the removal")
+        scene.removal_error = refused
+        publisher = scene.publisher()
+        for _ in range(30):
+            assert publisher.run().report.outcome is PublishOutcome.COMPLETED
+            scene.pass_time(seconds=1)
+        assert len(scene.broker.arrived) == 20
+        assert [one.kind for one in scene.observation.of(RemovalFailed)] == ["P0001"]
+
 
 class TestRefusedRecording:
     """An event whose outcome cannot be recorded costs only itself (BR-19)."""
-
-    def test_a_table_that_is_locked_meanwhile_is_not_for_the_events(self) -> None:
-        """The table is locked while the bad event is looked for: that is told of no event, and the next round goes on."""
-        scene = PublishingScene()
-        appended = scene.append(40)
-        locked = LockTimeout(kind="55P03", reason="the table was locked")
-        bad = appended[7].id
-        seen = Counter[str]()
-
-        def hook(at: str, ids: Collection[UUID]) -> None:
-            seen[at] += 1
-            if at == "record_delivered" and 2 <= seen[at] <= 4:
-                raise locked
-            refusing(lambda one: one == bad)(at, ids)
-
-        scene.hook = hook
-        publisher = scene.publisher()
-        assert publisher.run().error is locked
-        assert not scene.observation.of(RecordingFailed)
-        while publisher.run().error is locked:
-            pass
-        assert {one.id for one in scene.observation.of(RecordingFailed)} == {bad}
-        assert scene.status().pending == 1
 
     def test_the_others_are_recorded(self) -> None:
         """Of 100 events 99 are done in the first round; the bad one arrives again in the second, with the same id."""
@@ -204,7 +214,7 @@ class TestRefusedRecording:
         assert (scene.status().pending, scene.status().waiting) == (1, 0)
 
     def test_a_store_that_records_nothing_is_given_up(self) -> None:
-        """A hundred refusals in a row are not for the events: the round fails, and nothing more is sent in it."""
+        """When so many are refused the events are not to blame: the round fails, and nothing more is sent in it."""
         scene = PublishingScene()
         appended = scene.append(1_000)
         scene.hook = refusing(lambda _: True)
@@ -213,11 +223,39 @@ class TestRefusedRecording:
         assert ended.report.outcome is PublishOutcome.FAILED
         assert ended.error is not None
         assert len(scene.broker.arrived) == 400
-        assert len(scene.observation.of(RecordingFailed)) == 100
+        assert ended.report.unrecorded == 400
+        assert len(scene.observation.of(RecordingFailed)) == 20, "a flood helps nobody"
         scene.hook = lambda _step, _ids: None
         scene.pass_time(seconds=1)
-        publisher.run()
         publisher.run()
         assert set(scene.arrivals()) == {one.id for one in appended}
         assert max(scene.arrivals().values()) == 2
         assert scene.status().pending == 0
+
+    def test_many_bad_events_take_no_good_one_along(self) -> None:
+        """However many cannot be recorded, those among them that can be are."""
+        scene = PublishingScene()
+        appended = scene.append(400)
+        good = {one.id for one in appended[::10]}
+        scene.hook = refusing(lambda one: one not in good)
+        publisher = scene.publisher(batch_size=100)
+        for _ in range(10):
+            publisher.run()
+            scene.pass_time(seconds=30)
+        assert scene.status().pending == 400 - len(good)
+
+    def test_a_stop_is_heard_while_it_is_looked_for_them(self) -> None:
+        """Once the end is asked for what is not found yet counts as unrecorded: it will be sent again."""
+        scene = PublishingScene()
+        scene.append(64)
+        scene.hook = refusing(lambda _: True)
+        asked = Counter[str]()
+
+        class AfterTheFirstRefusals:
+            def requested(self) -> bool:
+                asked["looks"] += 1
+                return asked["looks"] > 6
+
+        ended = scene.publisher(cancellation=AfterTheFirstRefusals()).run()
+        assert ended.report.unrecorded == 64
+        assert scene.status().pending == 64

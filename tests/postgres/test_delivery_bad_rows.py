@@ -115,3 +115,48 @@ def test_a_refusal_that_a_trigger_swallows_is_an_error(database: str, publisher:
     record(ids_in(database) - {swallowed})
     record(ids_in(database) - {swallowed})
     assert ids_in(database, "dead_at is null") == {swallowed}
+
+
+@pytest.mark.parametrize("outcome", ["delivered", "refused"])
+def test_an_outcome_that_a_trigger_takes_back_is_told(database: str, publisher: Publisher, outcome: str) -> None:
+    """A trigger that writes the row as it was would let the event be sent without end: the transaction fails."""
+    fill_outbox(database, 3)
+    execute(
+        database,
+        """create function user_activity.undo() returns trigger language plpgsql as $$
+           begin new.published_at := null; new.next_attempt_at := null; new.dead_at := null; return new; end $$;
+           create trigger undo before update on user_activity.outbox
+               for each row execute function user_activity.undo()""",
+    )
+    ids = list(ids_in(database))
+    now = publisher.store.clock.read()
+    refused = [Refused(message_id=one, refusals=1, cause="too_large", next_attempt_at=now) for one in ids]
+
+    def record() -> None:
+        with publisher.store.begin() as unit_of_work:
+            if outcome == "delivered":
+                unit_of_work.deliveries.record_delivered(ids, now)
+            else:
+                unit_of_work.deliveries.record_refused(refused, now)
+            unit_of_work.commit()
+
+    with pytest.raises(TransactionRefused, match="not_changed"):
+        record()
+
+
+def test_a_lease_of_a_wrong_clock_is_over(database: str, publisher: Publisher) -> None:
+    """Slices that were leased until far in the future, while the database's clock was wrong, are free again."""
+    fill_outbox(database, 50)
+    execute(database, "update user_activity.outbox_slices set lease = gen_random_uuid(), leased_until = '2999-01-01'")
+    while publisher.work():
+        pass
+    assert len(publisher.taken) == 50
+
+
+def test_a_dead_event_of_an_impossible_time_is_shown(database: str, publisher: Publisher) -> None:
+    """One row that somebody spoiled hides no other from the operator."""
+    fill_outbox(database, 3)
+    execute(database, "update user_activity.outbox set dead_at = 'infinity', cause = 'too_large'")
+    with publisher.store.begin() as unit_of_work:
+        assert len(unit_of_work.upkeep.dead(None, 10)) == 3
+        unit_of_work.commit()

@@ -4,6 +4,7 @@ import re
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from threading import Thread
 from time import monotonic
 from typing import Final
 
@@ -119,5 +120,8 @@ class Client:
             while len(self._producer) and monotonic() < leaves_at:
                 with suppress(KafkaException):  # a fatal error that nobody has met yet
                     self._producer.poll(0.05)
-            # Not close(), which would wait without limit: the last reference lets go.
+            # Not close(), which would wait without limit: the last reference lets go. That waits for a resolver that is
+            # silent, so it is done in a thread that can be left behind.
+            producers = [self._producer]
             del self._producer, self.produce
+            Thread(target=producers.clear, name="let go of a producer", daemon=True).start()

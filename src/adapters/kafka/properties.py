@@ -64,6 +64,7 @@ _NEVER: Final[Mapping[str, str]] = MappingProxyType(
         "test.mock.num.brokers": "not allowed: events would go to a broker inside of this process and vanish with it",
         "topic.blacklist": "not allowed: events of such a topic would time out again and again",
         "log.queue": "not allowed: nobody would read that queue",
+        "statistics.interval.ms": "not allowed: nobody would read the statistics, and they would fill the memory",
         **dict.fromkeys(
             ("error_cb", "throttle_cb", "stats_cb", "oauth_cb", "on_delivery", "logger", "default.topic.config"),
             "not allowed: it is no text",

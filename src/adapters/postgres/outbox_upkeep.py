@@ -9,6 +9,7 @@ from adapters.postgres.rows import message_of
 from adapters.postgres.transaction import Transaction, Values
 from application.ports.outbox_upkeep import DeadMessage, OutboxStatus
 
+_STAND_IN_TIME: Final = datetime.max.replace(tzinfo=UTC)
 _STAND_INS: Final = (
     UUID(int=0),
     "",
@@ -19,7 +20,7 @@ _STAND_INS: Final = (
     "null",
     UUID(int=0),
     None,
-    datetime.max.replace(tzinfo=UTC),
+    _STAND_IN_TIME,
 )
 """What is shown of an event in place of values that are missing or out of range: such events are dead, too."""
 
@@ -69,4 +70,6 @@ def _count(rows: Sequence[Values]) -> int:
 
 def _dead_message_of(row: Values) -> DeadMessage:
     shown = tuple(stand_in if value is None else value for value, stand_in in zip(row, _STAND_INS, strict=False))
-    return DeadMessage(message=message_of(shown), refusals=row[10], cause=row[11] or "", dead_at=row[12])
+    return DeadMessage(
+        message=message_of(shown), refusals=row[10], cause=row[11] or "", dead_at=row[12] or _STAND_IN_TIME
+    )

@@ -4,6 +4,7 @@ import logging
 import sys
 from collections.abc import MutableMapping
 from contextlib import suppress
+from io import StringIO
 from typing import Any, Final, Literal, TextIO, cast
 
 import orjson
@@ -13,12 +14,13 @@ LEVELS: Final = logging.getLevelNamesMapping()
 
 
 def configure_logging(
-    *, line_format: Literal["json", "console", "auto"], level: str, stream: TextIO = sys.stderr
+    *, line_format: Literal["json", "console", "auto"], level: str, stream: TextIO | None = sys.stderr
 ) -> None:
     """Sets up every logger of the process; once, at its start.
 
     `auto` is for a person where the stream is a terminal, and JSON elsewhere. `level` is a name such as `info`.
     """
+    stream = stream or StringIO()  # a process that was started without a stderr has nobody to tell
     is_console = line_format == "console" or (line_format == "auto" and stream.isatty())
     structlog.configure(
         processors=[

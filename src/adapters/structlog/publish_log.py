@@ -1,7 +1,7 @@
 """What publishing writes into the log (specification §8)."""
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 import structlog
 
@@ -14,10 +14,14 @@ from application.ports.publish_observation import (
     PublishOccurrence,
     PublishOutcome,
     RecordingFailed,
+    RemovalFailed,
     RoundCompleted,
     TopicAvailable,
     TopicHeld,
 )
+
+_TOPIC_LENGTH_MAX: Final = 249
+"""Of a name that Kafka can have; in a row of the outbox any text may stand."""
 
 
 class PublishLog:
@@ -29,7 +33,7 @@ class PublishLog:
     def record(self, occurrence: PublishOccurrence) -> None:
         match occurrence:
             case RoundCompleted(report=report):
-                if report.delivered:
+                if report.delivered or report.unrecorded:
                     self._log.info("events published", **report.summary())
                 if report.unsent and report.outcome is PublishOutcome.STOPPED:
                     self._log.warning("events given back", unsentEvents=report.unsent)
@@ -41,6 +45,8 @@ class PublishLog:
                 )
             case PublishedRemoved():
                 self._log.info("published events removed", events=occurrence.events)
+            case RemovalFailed():
+                self._log.error("published events not removed", kind=occurrence.kind, error=occurrence.error)
             case EventsDelivered():
                 pass  # it is in the round's line
             case _:
@@ -51,7 +57,7 @@ class PublishLog:
             case TopicHeld():
                 self._log.warning(
                     "topic held",
-                    topic=occurrence.topic,
+                    topic=occurrence.topic[:_TOPIC_LENGTH_MAX],
                     cause=occurrence.cause,
                     retryAfterSeconds=_seconds(occurrence.retry_after),
                 )
@@ -68,7 +74,12 @@ class PublishLog:
                 self._log.info("broker available", lastedSeconds=_seconds(occurrence.lasted))
 
     def _refused(self, refused: EventRefused) -> None:
-        known = {"id": str(refused.id), "topic": refused.topic, "cause": refused.cause, "refusals": refused.refusals}
+        known = {
+            "id": str(refused.id),
+            "topic": refused.topic and refused.topic[:_TOPIC_LENGTH_MAX],
+            "cause": refused.cause,
+            "refusals": refused.refusals,
+        }
         if refused.next_attempt_at is None:
             self._log.error("event dead", **known)
         else:

@@ -131,6 +131,14 @@ class PublishedRemoved:
     events: int
 
 
+@frozen(kw_only=True)
+class RemovalFailed:
+    """Delivered events whose time is over could not be removed; that is tried again later, and stops nothing else."""
+
+    kind: str
+    error: str
+
+
 PublishOccurrence = (
     EventsDelivered
     | EventRefused
@@ -141,6 +149,7 @@ PublishOccurrence = (
     | RecordingFailed
     | RoundCompleted
     | PublishedRemoved
+    | RemovalFailed
 )
 
 

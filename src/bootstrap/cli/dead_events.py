@@ -16,6 +16,8 @@ from bootstrap.cli.options import output_option, settings_options
 from bootstrap.exit_codes import ExitCode
 from bootstrap.settings import Settings
 
+NAME_LENGTH_MAX: Final = 249
+"""Of a topic that Kafka can have."""
 PAGE_LIMIT: Final = 500
 """Events that are read, or changed, in one transaction."""
 
@@ -184,11 +186,17 @@ def _line(event: DeadMessage) -> str:
             _moment(event.dead_at),
             f"{event.refusals:>2}",
             f"{event.cause:<20}",
-            message.event_type,
+            _printable(message.event_type),
             str(message.aggregate_id),
-            message.topic,
+            _printable(message.topic),
         )
     )
+
+
+def _printable(name: str) -> str:
+    """A name as it may stand in a line, whatever somebody put into the row."""
+    shown = name[:NAME_LENGTH_MAX]
+    return shown if shown.isprintable() else ascii(shown)
 
 
 def _moment(moment: datetime) -> str:

@@ -23,7 +23,10 @@ with due as materialized (
         order by id
         limit 1
     ) as event
-    where slices.leased_until is null or slices.leased_until <= %(now)b
+    where slices.leased_until is null
+       or slices.leased_until <= %(now)b
+       -- Taken while the database's clock was wrong: no publisher means to keep a slice for days.
+       or slices.leased_until > %(ends)b + interval '1 day'
     -- Another one first each time: all have their turn, and publishers spread.
     order by (slices.slice + %(turn)s) & 15
     limit %(slices_max)s

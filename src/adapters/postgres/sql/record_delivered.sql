@@ -5,20 +5,23 @@ with recorded as (
     update user_activity.outbox
     set published_at = %(at)b
     where id = any((select %(ids)b::uuid[])::uuid[]) and published_at is null
-    returning id
+    returning id, published_at
 )
--- Those that are recorded or gone already are passed over. One that a trigger kept from being written fails the
--- transaction by a division by zero, or it would be sent again and again.
+-- Those that are recorded or gone already are passed over. One that a trigger kept from being written as asked fails
+-- the transaction by a division by zero, or it would be sent again and again.
 select 1 / (
-    count(*) = pg_catalog.cardinality(%(ids)b::uuid[])
-    or not exists (
-        select
-        from user_activity.outbox
-        where id = any((select %(ids)b::uuid[])::uuid[])
-          and published_at is null
-          and id not in (select id from recorded)
-        -- As they are now: others may have recorded them since this statement's snapshot.
-        for update
+    count(*) = count(published_at)
+    and (
+        count(*) = pg_catalog.cardinality(%(ids)b::uuid[])
+        or not exists (
+            select
+            from user_activity.outbox
+            where id = any((select %(ids)b::uuid[])::uuid[])
+              and published_at is null
+              and id not in (select id from recorded)
+            -- As they are now: others may have recorded them since this statement's snapshot.
+            for update
+        )
     )
 )::int
 from recorded
