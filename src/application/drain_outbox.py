@@ -88,7 +88,7 @@ def _sum(total: PublishReport, report: PublishReport) -> PublishReport:
         delivered=total.delivered + report.delivered,
         refused=total.refused + report.refused,
         dead=total.dead + report.dead,
-        unsent=total.unsent + report.unsent,
+        unconfirmed=total.unconfirmed + report.unconfirmed,
         unrecorded=total.unrecorded + report.unrecorded,
         duration=total.duration + report.duration,
     )

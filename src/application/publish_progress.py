@@ -38,7 +38,7 @@ class PublishProgress:
     def begin(self) -> None:
         """A new round."""
         self._began = self._clock.monotonic()
-        self._sent = self._delivered = self._refused = self._dead = self._unsent = self._unrecorded = 0
+        self._sent = self._delivered = self._refused = self._dead = self._unconfirmed = self._unrecorded = 0
         self.is_interrupted = False
         """Whether the broker does not serve, so that nothing more is sent in this round."""
 
@@ -73,9 +73,9 @@ class PublishProgress:
             )
         )
 
-    def lose(self, unsent: int, cause: str | None) -> None:
+    def lose(self, unconfirmed: int, cause: str | None) -> None:
         """Events have to be sent again; the cause is None where they were given up by ourselves."""
-        self._unsent += unsent
+        self._unconfirmed += unconfirmed
         if cause is None:
             return
         self.is_interrupted = True
@@ -86,7 +86,7 @@ class PublishProgress:
             return
         self._said_at = now
         lasts = timedelta(seconds=now - self._away_since)
-        self._observation.record(BrokerUnavailable(cause=cause, unsent=unsent, lasts=lasts))
+        self._observation.record(BrokerUnavailable(cause=cause, unconfirmed=unconfirmed, lasts=lasts))
 
     def fail_to_record(self, message_id: UUID, error: StoreError) -> None:
         """What became of an event could not be recorded."""
@@ -116,7 +116,7 @@ class PublishProgress:
             delivered=self._delivered,
             refused=self._refused,
             dead=self._dead,
-            unsent=self._unsent,
+            unconfirmed=self._unconfirmed,
             unrecorded=self._unrecorded,
             held_topics=held_topics,
             duration=timedelta(seconds=self.seconds),

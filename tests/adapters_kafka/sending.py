@@ -9,7 +9,7 @@ from application.contracts.message_sending import event_of
 from application.ports.message_sending import Failure, Shipment
 from application.ports.outbox import OutboxMessage
 
-MESSAGE_TIMEOUT_SECONDS = 2.0
+MESSAGE_TIMEOUT_SECONDS = 5.0
 DEADLINE_SECONDS = 30.0
 PROMPT_SECONDS = 1.5
 """For what has to be known without a time-out, on a busy machine."""

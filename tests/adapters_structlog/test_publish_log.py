@@ -39,7 +39,7 @@ REPORT = PublishReport(
     delivered=3,
     refused=1,
     dead=0,
-    unsent=0,
+    unconfirmed=0,
     unrecorded=0,
     held_topics=("t",),
     duration=timedelta(milliseconds=5),
@@ -88,9 +88,9 @@ def lines_of(occurrence: PublishOccurrence) -> list[dict[str, Any]]:
         ),
         (TopicAvailable(topic="t"), "info", {"event": "topic available", "topic": "t"}),
         (
-            BrokerUnavailable(cause="transport", unsent=9, lasts=timedelta(seconds=61)),
+            BrokerUnavailable(cause="transport", unconfirmed=9, lasts=timedelta(seconds=61)),
             "error",
-            {"event": "broker unavailable", "cause": "transport", "unsentEvents": 9, "lastsSeconds": 61.0},
+            {"event": "broker unavailable", "cause": "transport", "unconfirmedEvents": 9, "lastsSeconds": 61.0},
         ),
         (
             BrokerAvailable(lasted=timedelta(minutes=2)),
@@ -104,9 +104,9 @@ def lines_of(occurrence: PublishOccurrence) -> list[dict[str, Any]]:
         ),
         (PublishedRemoved(events=2000), "info", {"event": "published events removed", "events": 2000}),
         (
-            RoundCompleted(report=evolve(EMPTY, outcome=PublishOutcome.STOPPED, unsent=5)),
+            RoundCompleted(report=evolve(EMPTY, outcome=PublishOutcome.STOPPED, unconfirmed=5)),
             "warning",
-            {"event": "events given back", "unsentEvents": 5},
+            {"event": "events given back", "unconfirmedEvents": 5},
         ),
     ],
 )
@@ -119,7 +119,7 @@ def test_each_occurrence_is_one_line(occurrence: PublishOccurrence, level: str, 
     "occurrence",
     [
         RoundCompleted(report=EMPTY),
-        RoundCompleted(report=evolve(EMPTY, outcome=PublishOutcome.BROKER_UNAVAILABLE, unsent=5)),
+        RoundCompleted(report=evolve(EMPTY, outcome=PublishOutcome.BROKER_UNAVAILABLE, unconfirmed=5)),
         RoundCompleted(report=evolve(EMPTY, outcome=PublishOutcome.FAILED)),
         EventsDelivered(events=3, delivery_lags=(timedelta(0),) * 3),
     ],

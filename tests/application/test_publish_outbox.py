@@ -118,7 +118,7 @@ class TestUnknownOutcomes:
         scene.broker.loses_answers = True
         publisher = scene.publisher()
         report = publisher.run().report
-        assert (report.outcome, report.delivered, report.unsent) == (PublishOutcome.BROKER_UNAVAILABLE, 0, 1)
+        assert (report.outcome, report.delivered, report.unconfirmed) == (PublishOutcome.BROKER_UNAVAILABLE, 0, 1)
         scene.broker.loses_answers = False
         assert publisher.run().report.delivered == 1
         assert scene.broker.arrived == [message, message]
@@ -259,7 +259,7 @@ class TestStopping:
         scene.broker.is_down = True
         ended = scene.publisher(cancellation=AfterSome(4), batch_size=10, stop_limit=timedelta(seconds=3)).run()
         assert ended.report.outcome is PublishOutcome.STOPPED
-        assert (ended.report.delivered, ended.report.unsent) == (0, 20)
+        assert (ended.report.delivered, ended.report.unconfirmed) == (0, 20)
         assert scene.clock.monotonic() < 4
         assert not scene.observation.of(BrokerUnavailable), "nobody waited long enough to know"
         assert scene.status().pending == 100

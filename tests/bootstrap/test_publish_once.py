@@ -127,7 +127,7 @@ def test_everything_that_is_due_is_delivered(outbox: Outbox, drain: Drain) -> No
         "deliveredEvents": 35,
         "refusedEvents": 0,
         "deadEvents": 0,
-        "unsentEvents": 0,
+        "unconfirmedEvents": 0,
         "unrecordedEvents": 0,
         "heldTopics": [],
         "durationMs": 0,
@@ -179,7 +179,7 @@ def test_a_broker_that_is_away_is_69_within_its_limit(outbox: Outbox, drain: Dra
     ending = drain()
     assert ending.exit_code is ExitCode.UNAVAILABLE
     assert (ending.report["outcome"], ending.report["pendingEvents"]) == ("broker_unavailable", 50)
-    assert 0 < ending.report["unsentEvents"] <= 20
+    assert 0 < ending.report["unconfirmedEvents"] <= 20
     assert ending.report["durationMs"] < InMemorySender.delivery_limit.total_seconds() * 1000 + 1000
 
 

@@ -21,13 +21,13 @@ IDLE = PublishReport(
     delivered=0,
     refused=0,
     dead=0,
-    unsent=0,
+    unconfirmed=0,
     unrecorded=0,
     held_topics=(),
     duration=timedelta(0),
 )
 BUSY = evolve(IDLE, sent=7, delivered=7)
-AWAY = evolve(IDLE, outcome=PublishOutcome.BROKER_UNAVAILABLE, sent=7, unsent=7)
+AWAY = evolve(IDLE, outcome=PublishOutcome.BROKER_UNAVAILABLE, sent=7, unconfirmed=7)
 FAILED = evolve(IDLE, outcome=PublishOutcome.FAILED)
 
 UNAVAILABLE = StoreUnavailable(kind="connection", reason="connection refused")

@@ -26,7 +26,7 @@ class KafkaSubject:
         self.sender = KafkaSender(
             {
                 "bootstrap.servers": broker.bootstrap_servers,
-                "message.timeout.ms": "2000",
+                "message.timeout.ms": "5000",
                 "message.max.bytes": str(LARGEST_MESSAGE_BYTES),
             }
         )

@@ -9,6 +9,8 @@ from application.contracts.message_sending import MessageSendingContract, Sender
 from tests.brokers import OwnBroker, started_broker
 from tests.contracts.kafka_subject import KafkaSubject
 
+pytestmark = pytest.mark.slow  # for the outages that it plays
+
 
 @pytest.fixture(scope="module")
 def stoppable_broker() -> Iterator[OwnBroker]:

@@ -184,14 +184,14 @@ def test_a_broker_that_is_away_is_69_within_the_limit_of_a_delivery(
     assert len(ended.said) == 1, ended.stderr
     assert "the broker is unavailable" in ended.said[0]
     assert (ended.result["outcome"], ended.result["pendingEvents"]) == ("broker_unavailable", 100)
-    assert 0 < ended.result["unsentEvents"] <= 100
+    assert 0 < ended.result["unconfirmedEvents"] <= 100
     assert [line["event"] for line in ended.log] == ["broker unavailable"]
     assert outbox.published() == 0
 
 
 @pytest.mark.slow
 def test_an_end_without_a_broker_marks_nothing(outbox: Outbox, database: str, own_broker: StartBroker) -> None:
-    """BR-26: SIGTERM with everything under way ends it within the stop limit; the log says how many were unsent.
+    """BR-26: SIGTERM with everything under way ends it within the stop limit; the log says how many were unconfirmed.
 
     They are pending, nothing is marked, and the next publisher delivers all of them at once.
     """
@@ -211,7 +211,7 @@ def test_an_end_without_a_broker_marks_nothing(outbox: Outbox, database: str, ow
     assert ended.seconds < 2 + 10
     assert ended.said == []
     [given_back] = [line for line in ended.log if line["event"] == "events given back"]
-    assert 0 < given_back["unsentEvents"] <= 1000
+    assert 0 < given_back["unconfirmedEvents"] <= 1000
     assert outbox.published() == 0
 
     broker.start()

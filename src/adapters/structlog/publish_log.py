@@ -35,8 +35,8 @@ class PublishLog:
             case RoundCompleted(report=report):
                 if report.delivered or report.unrecorded:
                     self._log.info("events published", **report.summary())
-                if report.unsent and report.outcome is PublishOutcome.STOPPED:
-                    self._log.warning("events given back", unsentEvents=report.unsent)
+                if report.unconfirmed and report.outcome is PublishOutcome.STOPPED:
+                    self._log.warning("events given back", unconfirmedEvents=report.unconfirmed)
             case EventRefused():
                 self._refused(occurrence)
             case RecordingFailed():
@@ -67,7 +67,7 @@ class PublishLog:
                 self._log.error(
                     "broker unavailable",
                     cause=occurrence.cause,
-                    unsentEvents=occurrence.unsent,
+                    unconfirmedEvents=occurrence.unconfirmed,
                     lastsSeconds=_seconds(occurrence.lasts),
                 )
             case BrokerAvailable():

@@ -51,7 +51,7 @@ class BrokerUnavailable:
     """Events did not arrive, for all that is known: said when it begins, and now and then while it lasts."""
 
     cause: str
-    unsent: int
+    unconfirmed: int
     """Events of the last attempt."""
     lasts: timedelta
 
@@ -96,7 +96,7 @@ class PublishReport:
     """Refused in this round, to be tried again."""
     dead: int
     """Set aside in this round."""
-    unsent: int
+    unconfirmed: int
     """Given back: nobody knows whether they arrived."""
     unrecorded: int
     """Their outcome could not be recorded; they will be sent again."""
@@ -110,7 +110,7 @@ class PublishReport:
             "deliveredEvents": self.delivered,
             "refusedEvents": self.refused,
             "deadEvents": self.dead,
-            "unsentEvents": self.unsent,
+            "unconfirmedEvents": self.unconfirmed,
             "unrecordedEvents": self.unrecorded,
             "heldTopics": list(self.held_topics),
             "durationMs": round(self.duration / timedelta(milliseconds=1)),

@@ -64,8 +64,8 @@ def _exit_code(drained: Drained) -> ExitCode:
     report = drained.report
     if report.outcome is PublishOutcome.BROKER_UNAVAILABLE:
         raise ExpectedError(
-            f"the broker is unavailable: {report.unsent} events may not have arrived and stay pending; the log has the"
-            " cause",
+            f"the broker is unavailable: {report.unconfirmed} events may not have arrived and stay pending; the log has"
+            " the cause",
             exit_code=ExitCode.UNAVAILABLE,
         )
     if report.outcome is not PublishOutcome.COMPLETED:
