@@ -46,7 +46,7 @@ do $$
 begin
     if to_regclass('user_activity.outbox_slices') is not null then
         grant select, update (lease, leased_until) on user_activity.outbox_slices to activity_publisher;
-        grant select on user_activity.outbox_slices to activity_reader;
+        grant select on user_activity.outbox_slices to activity_reader, activity_closer;
     end if;
 end
 $$;

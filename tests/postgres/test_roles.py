@@ -11,7 +11,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 from psycopg.sql import SQL, Identifier, Literal
 
-from adapters.postgres.migrations import migrate
+from adapters.postgres.migrations import migrate, status
 from adapters.postgres.outbox_store import PostgresOutboxStore
 from application.ports.deliveries import Held, Lease, Refused
 
@@ -290,3 +290,11 @@ def _rights(dsn: str) -> list[tuple[str, ...]]:
             " select nspname::text, nspacl::text, null from pg_namespace"
             " order by 1, 2, 3"
         ).fetchall()
+
+
+@pytest.mark.parametrize("group", ["activity_closer", "activity_publisher", "activity_reader"])
+def test_each_role_may_ask_for_the_schemas_version(guarded_database: str, group: str) -> None:
+    """`migrate --status` is among an operator's first commands, whoever's login is at hand."""
+    with login_role(guarded_database, group) as dsn:
+        found = status(dsn)
+    assert (found.pending, found.missing) == ((), ())
