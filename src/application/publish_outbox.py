@@ -270,7 +270,7 @@ class PublishOutboxUseCase:
 
     def _is_locked_as_a_whole(self, results: Sequence[Result]) -> bool:
         """Whether neither the first nor the last can be recorded alone: then hardly any of them could be."""
-        for probe in {results[0], results[-1]} if len(results) > 1 else ():
+        for probe in (results[0], results[-1]) if len(results) > 1 else ():
             try:
                 self._transact([probe], None)
             except LockTimeout:
