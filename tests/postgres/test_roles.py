@@ -99,7 +99,6 @@ _REFUSED = {
         _READS_OUTBOX,
         _MARKS,
         _DELETES_EVENTS,
-        _READS_SLICES,
         _LEASES,
         "update user_activity.sessions set last_activity_at = created_at",
         "update user_activity.sessions set device_ip_address = null",
