@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from math import inf
 from uuid import uuid4
 
 import pytest
@@ -12,6 +13,7 @@ from confluent_kafka import KafkaError, KafkaException
 from adapters.kafka import KafkaSender
 from adapters.kafka.client import Client
 from adapters.kafka.properties import completed
+from adapters.kafka.shipment import KafkaShipment
 from application.contracts.message_sending import event_of
 from application.ports.message_sending import Failure
 from tests.adapters_kafka.mock_cluster import MockCluster, Request
@@ -227,6 +229,20 @@ def test_ending_after_a_fatal_error_raises_nothing(cluster: MockCluster) -> None
         produce_for_a_while(client, cluster.topic)
     client.end("closed")
     assert client.end_cause == "closed"
+
+
+def test_a_fatal_error_is_told_by_its_name(cluster: MockCluster) -> None:
+    """Events that a producer does not even take any more have the cause that made it so."""
+    cluster.answer(Request.INIT_PRODUCER_ID, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
+    client = Client(completed({"bootstrap.servers": cluster.bootstrap_servers}))
+    with pytest.raises(KafkaException, match="Fatal error"):
+        produce_for_a_while(client, cluster.topic)
+    events = events_for(cluster.topic, 3)
+    shipment = KafkaShipment(client, events, alone=lambda: client, hands_over_until=inf, gives_up_at=inf)
+    shipment.begin()
+    assert shipment.wait(0)
+    assert outcomes_of(shipment) == {(Failure.UNKNOWN, "cluster_authorization_failed")}
+    assert ids_of(shipment) == sorted(str(one.id) for one in events)
 
 
 def produce_for_a_while(client: Client, topic: str) -> None:
