@@ -133,6 +133,8 @@ def test_a_suspended_process_makes_up_for_nothing(database: str) -> None:
         wait_until(lambda: time.monotonic() >= suspended_until)
         before = len(program.log())
         runs = len(program.log(START))
+        # The signal may have met a run: then it is that one which is late, and ends.
+        within_a_run = runs > len(program.log(END))
         resumed = time.monotonic()
         program.send(signal.SIGCONT)
         program.wait_for(END, count=len(program.log(END)) + 1)
@@ -142,7 +144,7 @@ def test_a_suspended_process_makes_up_for_nothing(database: str) -> None:
 
     assert missed_ticks(lines[before:]) >= 4
     late = ticks_late(lines, interval)
-    assert late[runs] >= 4.0, "the run that was due while the process stood still"
+    assert within_a_run or late[runs] >= 4.0, "the run that was due while the process stood still"
     assert_keeps_the_rate(late)
     assert tables.closed() == 20
     tables.assert_rules_hold()
