@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: run test check bench bench-publishing requirements clean
+.PHONY: run test check simulate bench bench-publishing requirements clean
 
 run: $(VENV)/.runtime
 	$(BIN)/activity-closer demo
@@ -17,6 +17,10 @@ check: $(VENV)/.development
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Histories of the whole system in memory, each decided by its seed: SEED=7 plays one, without SEED until Ctrl-C.
+simulate: $(VENV)/.development
+	$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED)) $(if $(STEPS),--steps $(STEPS)) $(SIMULATE)
 
 bench: $(VENV)/.development
 	$(BIN)/python -m bench $(BENCH)

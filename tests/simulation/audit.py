@@ -4,18 +4,17 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Self
 from uuid import UUID
 
 from attrs import frozen
 
-from adapters.in_memory.store import InMemoryActivityStore
+from adapters.in_memory.tables import Delivery, Row, Tables
 from application.ports.outbox import OutboxMessage
 from domain.activity import ActivityStatus
 from domain.property_object_view import PropertyObjectView
 from domain.session import Session
-
-Row = Session | PropertyObjectView
 
 
 class Violation(AssertionError):
@@ -34,27 +33,52 @@ class Snapshot:
 
     sessions: Mapping[UUID, Session]
     views: Mapping[UUID, PropertyObjectView]
-    messages: Sequence[OutboxMessage]
-    published: frozenset[UUID]
-    """Events that are recorded as delivered."""
-    dead: frozenset[UUID]
-    """Events that are set aside."""
+    outbox: Mapping[UUID, OutboxMessage]
+    deliveries: Mapping[UUID, Delivery]
 
     @classmethod
-    def of(cls, store: InMemoryActivityStore) -> Self:
+    def of(cls, tables: Tables) -> Self:
         """The committed state of a store."""
         return cls(
-            sessions={session.id: session for session in store.sessions()},
-            views={view.id: view for view in store.views()},
-            messages=store.messages(),
-            published=frozenset(one for one, state in store.deliveries().items() if state.published_at),
-            dead=frozenset(one for one, state in store.deliveries().items() if state.dead_at),
+            sessions=tables.sessions.copy(),
+            views=tables.views.copy(),
+            outbox=tables.messages.copy(),
+            deliveries=tables.deliveries.copy(),
         )
 
-    @property
+    def is_of(self, tables: Tables) -> bool:
+        """Whether nothing has changed since."""
+        return (
+            self.sessions == tables.sessions
+            and self.views == tables.views
+            and self.outbox == tables.messages
+            and self.deliveries == tables.deliveries
+        )
+
+    @cached_property
     def rows(self) -> list[Row]:
         """Sessions and views."""
         return [*self.sessions.values(), *self.views.values()]
+
+    @cached_property
+    def messages(self) -> list[OutboxMessage]:
+        """The outbox in the order of commits."""
+        return list(self.outbox.values())
+
+    @cached_property
+    def published(self) -> frozenset[UUID]:
+        """Events that are recorded as delivered."""
+        return frozenset(one for one, state in self.deliveries.items() if state.published_at)
+
+    @cached_property
+    def dead(self) -> frozenset[UUID]:
+        """Events that are set aside."""
+        return frozenset(one for one, state in self.deliveries.items() if state.dead_at)
+
+    @property
+    def pending(self) -> list[OutboxMessage]:
+        """Events that have to be delivered yet."""
+        return [one for one in self.messages if one.id not in self.published and one.id not in self.dead]
 
     def active_of(self, anonymous_id: UUID) -> Session | None:
         """A device's Active session."""
@@ -69,53 +93,62 @@ class Change:
 
     before: Snapshot
     after: Snapshot
+    came_at: datetime
+    """The store's time when the actor came."""
+    began_at: datetime
+    """The store's time when the transaction began."""
     at: datetime
+    """The store's time at the commit."""
+    corrections: timedelta = timedelta(0)
+    """By how much the store's clock has been set, forward or back, since the actor came."""
+
+    @cached_property
+    def moved(self) -> list[tuple[Row, Row]]:
+        """Rows that are not as they were: before and after."""
+        after: dict[UUID, Row] = {**self.after.sessions, **self.after.views}
+        pairs = ((old, after[old.id]) for old in self.before.rows)
+        return [(old, new) for old, new in pairs if old is not new and old != new]
+
+    @cached_property
+    def closed_rows(self) -> list[Row]:
+        """Sessions and views that it closed, as they are now."""
+        return [new for old, new in self.moved if is_active(old) and not is_active(new)]
 
     @property
     def closed_sessions(self) -> list[Session]:
         """Sessions that it closed, as they are now."""
-        return [self.after.sessions[one.id] for one in self.before.sessions.values() if self._closed(one)]
+        return [row for row in self.closed_rows if isinstance(row, Session)]
 
     @property
     def closed_views(self) -> list[PropertyObjectView]:
         """Views that it closed, as they are now."""
-        return [self.after.views[one.id] for one in self.before.views.values() if self._closed(one)]
+        return [row for row in self.closed_rows if isinstance(row, PropertyObjectView)]
 
     @property
-    def closed_rows(self) -> list[Row]:
-        """Sessions and views that it closed, as they are now."""
-        return [*self.closed_sessions, *self.closed_views]
+    def touched_rows(self) -> list[Row]:
+        """Rows that it changed and left Active, as they are now."""
+        return [new for _, new in self.moved if is_active(new)]
+
+    @property
+    def touched_sessions(self) -> list[Session]:
+        """Active sessions that it changed and left Active, as they are now."""
+        return [row for row in self.touched_rows if isinstance(row, Session)]
+
+    @property
+    def touched_views(self) -> list[PropertyObjectView]:
+        """Active views that it changed and left Active, as they are now."""
+        return [row for row in self.touched_rows if isinstance(row, PropertyObjectView)]
 
     @property
     def new_rows(self) -> list[Row]:
         """Rows that were not there before."""
-        old = {row.id for row in self.before.rows}
-        return [row for row in self.after.rows if row.id not in old]
+        before = self.before.sessions.keys() | self.before.views.keys()
+        return [row for row in self.after.rows if row.id not in before]
 
     @property
     def new_messages(self) -> Sequence[OutboxMessage]:
         """Events that it added."""
         return self.after.messages[len(self.before.messages) :]
-
-    @property
-    def touched_sessions(self) -> list[Session]:
-        """Active sessions that it changed and left Active, as they are now."""
-        after = self.after.sessions
-        return [
-            after[old.id] for old in self.before.sessions.values() if after[old.id] != old and is_active(after[old.id])
-        ]
-
-    @property
-    def touched_views(self) -> list[PropertyObjectView]:
-        """Active views that it changed and left Active, as they are now."""
-        after = self.after.views
-        return [
-            after[old.id] for old in self.before.views.values() if after[old.id] != old and is_active(after[old.id])
-        ]
-
-    def _closed(self, row: Row) -> bool:
-        after = self.after.sessions[row.id] if isinstance(row, Session) else self.after.views[row.id]
-        return is_active(row) and not is_active(after)
 
 
 def is_active(row: Row) -> bool:
@@ -148,18 +181,30 @@ def _check_duration(row: Row) -> None:
 def check_change(change: Change) -> None:
     """What no commit may do, whoever it is of."""
     before, after = change.before, change.after
-    present = {row.id: row for row in after.rows}
-    for old in before.rows:
-        require(old.id in present, "no row is ever deleted")
-        new = present[old.id]
-        require(is_active(old) or new == old, "INV-SES-006, INV-LV-008: a closed row never changes again")
+    stays = before.sessions.keys() <= after.sessions.keys() and before.views.keys() <= after.views.keys()
+    require(stays, "no row is ever deleted")
+    for old, new in change.moved:
+        require(is_active(old), "INV-SES-006, INV-LV-008: a closed row never changes again")
         require(new.created_at == old.created_at, "CreatedAt never changes")
         require(new.last_activity_at >= old.last_activity_at, "LastActivityAt never moves back")
         unmoved = is_active(new) or new.last_activity_at == old.last_activity_at
         require(unmoved, "§2: closing leaves LastActivityAt alone")
-    require(list(after.messages[: len(before.messages)]) == list(before.messages), "an event never changes")
+    _check_times(change)
+    require(after.messages[: len(before.messages)] == before.messages, "an event never changes")
     _check_closed_together(change)
     _check_events(change)
+
+
+def _check_times(change: Change) -> None:
+    """D-01: whatever the clocks of hosts say."""
+    latest = change.at + change.corrections
+    for row in change.closed_rows:
+        assert row.ended_at is not None
+        require(change.began_at - change.corrections <= row.ended_at <= latest, "D-01: EndedAt is the time of closing")
+    alive = [new for old, new in change.moved if is_active(new) and new.last_activity_at != old.last_activity_at]
+    for row in (*alive, *change.new_rows):
+        known = change.came_at - change.corrections <= row.last_activity_at <= latest
+        require(known, "D-01: LastActivityAt is the time of the command")
 
 
 def _check_closed_together(change: Change) -> None:

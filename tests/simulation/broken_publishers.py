@@ -2,20 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Final
+from typing import ClassVar, Final
 from uuid import UUID
+from weakref import WeakKeyDictionary
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from adapters.in_memory.deliveries import InMemoryDeliveries
-from adapters.in_memory.tables import Delivery
+from adapters.in_memory.tables import Delivery, Tables
 from adapters.in_memory.transaction import Transaction
 from adapters.in_memory.unit_of_work import InMemoryOutboxUnitOfWork
 from application.ports.deliveries import Held, Lease, PendingMessage
 from application.ports.message_sending import Failure, Undelivered
 from application.ports.outbox import OutboxMessage
-from tests.simulation.stepping_sender import SenderKind, SteppingSender, SteppingShipment
+from tests.simulation.stepping_sender import SteppingSender, SteppingShipment
 from tests.simulation.stepping_store import OutboxRoles
+from tests.simulation.system import System
 
 FOREVER: Final = timedelta(days=36_500)
 
@@ -85,24 +87,17 @@ class RecordsALittleMore(InMemoryDeliveries):
         super().record_delivered([*message_ids, *(one.id for one in leased if one.id not in message_ids)], at)
 
 
-class RemembersAHighWaterMark:
+class RemembersAHighWaterMark(InMemoryDeliveries):
     """Reads on from the highest id that was ever leased: what is committed late, or given back, is passed over."""
 
-    def __init__(self) -> None:
-        self._marks: dict[int, UUID] = {}
+    _marks: ClassVar = WeakKeyDictionary[Tables, UUID]()
 
-    def __call__(self, transaction: Transaction) -> InMemoryOutboxUnitOfWork:
-        marks, tables = self._marks, id(transaction._tables)
-
-        class Deliveries(InMemoryDeliveries):
-            def lease(self, lease: Lease, *, limit: int, held: Held) -> Sequence[PendingMessage]:
-                mark = marks.get(tables, UUID(int=0))
-                passed = {one.id for one in self._transaction.messages() if one.id <= mark}
-                pending = super().lease(lease, limit=limit, held=Held(topics=held.topics, event_ids=frozenset(passed)))
-                marks[tables] = max([mark, *(one.message.id for one in pending)])
-                return pending
-
-        return _with(Deliveries)(transaction)
+    def lease(self, lease: Lease, *, limit: int, held: Held) -> Sequence[PendingMessage]:
+        mark = self._marks.get(self._transaction._tables, UUID(int=0))
+        passed = {one.id for one in self._transaction.messages() if one.id <= mark}
+        pending = super().lease(lease, limit=limit, held=Held(topics=held.topics, event_ids=frozenset(passed)))
+        self._marks[self._transaction._tables] = max([mark, *(one.message.id for one in pending)])
+        return pending
 
 
 def _with(wrong: type[InMemoryDeliveries]) -> OutboxRoles:
@@ -132,21 +127,13 @@ class BelievedShipment(SteppingShipment):
         return [one for one in super().undelivered if one.failure is not Failure.UNKNOWN]
 
 
-@frozen(kw_only=True)
-class BrokenPublisher:
-    """What is wrong: the outbox, or the sender."""
-
-    outbox_roles: OutboxRoles = InMemoryOutboxUnitOfWork
-    sender: SenderKind = SteppingSender
-
-
-BROKEN_PUBLISHERS: Final[Mapping[str, BrokenPublisher]] = {
-    "ignores leases": BrokenPublisher(outbox_roles=_with(IgnoresLeases)),
-    "reads before it leases": BrokenPublisher(outbox_roles=_with(ReadsBeforeItLeases)),
-    "never ends a lease": BrokenPublisher(outbox_roles=_with(NeverEndsALease)),
-    "ends the leases of others": BrokenPublisher(outbox_roles=_with(EndsTheLeasesOfOthers)),
-    "tries the dead": BrokenPublisher(outbox_roles=_with(TriesTheDead)),
-    "records a little more": BrokenPublisher(outbox_roles=_with(RecordsALittleMore)),
-    "remembers a high-water mark": BrokenPublisher(outbox_roles=RemembersAHighWaterMark()),
-    "believes in sending": BrokenPublisher(sender=BelievesInSending),
+BROKEN_PUBLISHERS: Final[Mapping[str, System]] = {
+    "ignores leases": System(outbox_roles=_with(IgnoresLeases)),
+    "reads before it leases": System(outbox_roles=_with(ReadsBeforeItLeases)),
+    "never ends a lease": System(outbox_roles=_with(NeverEndsALease)),
+    "ends the leases of others": System(outbox_roles=_with(EndsTheLeasesOfOthers)),
+    "tries the dead": System(outbox_roles=_with(TriesTheDead)),
+    "records a little more": System(outbox_roles=_with(RecordsALittleMore)),
+    "remembers a high-water mark": System(outbox_roles=_with(RemembersAHighWaterMark)),
+    "believes in sending": System(sender=BelievesInSending),
 }

@@ -1,27 +1,52 @@
 """Stores and commands that are wrong on purpose, each in one way.
 
-The state machine has to find every one of them; a machine that cannot fail proves nothing.
+The state machine and the scheduler have to find every one of them; what cannot fail proves nothing.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final
 from uuid import UUID
+
+from attrs import evolve
 
 from adapters.in_memory.activity_rows import InMemoryPropertyObjectViews, InMemorySessions
 from adapters.in_memory.row_claiming import InMemoryHangingViews, InMemoryStaleSessions
 from adapters.in_memory.transaction import Transaction
 from adapters.in_memory.unit_of_work import InMemoryOutbox, InMemoryUnitOfWork
 from application.ports.outbox import OutboxMessage
-from application.ports.row_claiming import Claim, RowReference
+from application.ports.row_claiming import Claim, RowReference, ViewPage
 from domain.activity import ActivityStatus
 from domain.closing import HangingView, OpenSession
 from domain.property_object_view import PropertyObjectView
 from domain.session import Session
-from tests.simulation.stepping_store import Roles
+from tests.simulation.hosts import HostClock
+from tests.simulation.system import System
 
 A_TICK: Final = timedelta(microseconds=1)
+
+
+class TakesAllForActive(InMemoryStaleSessions):
+    """Claims its candidates as they are, and closes them by a rule that does not ask whether they are Active."""
+
+    def _lock_sessions(self, ids: Sequence[UUID], cutoff: datetime) -> list[Session]:
+        with self._transaction.statement():
+            found = filter(None, map(self._transaction.session, ids))
+            locked = [session for session in found if self._transaction.try_lock(session.id)]
+        return [
+            evolve(session, status=ActivityStatus.ACTIVE) for session in locked if session.last_activity_at < cutoff
+        ]
+
+
+class ClosesWhatever(InMemorySessions):
+    """Updates the row whatever is in it."""
+
+    def close(self, sessions: Sequence[Session]) -> None:
+        with self._transaction.statement():
+            for session in sessions:
+                self._transaction.lock(session.id)
+                self._transaction.changed_sessions[session.id] = session
 
 
 class TrustsItsCandidates(InMemoryStaleSessions):
@@ -93,6 +118,23 @@ class PassesOverTheNext(InMemoryStaleSessions):
         return super().page(cutoff, after, limit) if after is None else super().page(cutoff, after, limit + 1)[1:]
 
 
+class ReturnsToPassedSessions(InMemoryStaleSessions):
+    """Reads each page from the beginning, since what was closed is not stale any more."""
+
+    def page(self, cutoff: datetime, after: RowReference | None, limit: int) -> Sequence[RowReference]:
+        return super().page(cutoff, None, limit)
+
+
+class ReturnsToPassedViews(InMemoryHangingViews):
+    """Claims each page from the beginning."""
+
+    def claim_page(self, cutoff: datetime, after: RowReference | None, limit: int) -> ViewPage:
+        return super().claim_page(cutoff, None, limit)
+
+    def page(self, cutoff: datetime, after: RowReference | None, limit: int) -> Sequence[RowReference]:
+        return super().page(cutoff, None, limit)
+
+
 class IgnoresThatAViewIsHeld(InMemoryHangingViews):
     """Claims a hanging view whether or not another worker has it."""
 
@@ -139,53 +181,49 @@ class WritesEventsApart(InMemoryOutbox):
             self._transaction._tables.messages.update((message.id, message) for message in messages)
 
 
-def _claims_sessions_by(wrong: type[InMemoryStaleSessions]) -> Roles:
+class TakesTheCutoffFromItsHost(HostClock):
+    """Asks the clock on its host's wall when a run begins, and the store from then on."""
+
+    def _answer(self) -> datetime:
+        is_first, now = self._reading is None, super()._answer()
+        return now + self._host.skew if is_first else now
+
+
+def _with(
+    *,
+    stale_sessions: Callable[[Transaction], InMemoryStaleSessions] = InMemoryStaleSessions,
+    hanging_views: Callable[[Transaction], InMemoryHangingViews] = InMemoryHangingViews,
+    sessions: Callable[[Transaction], InMemorySessions] = InMemorySessions,
+    views: Callable[[Transaction], InMemoryPropertyObjectViews] = InMemoryPropertyObjectViews,
+    outbox: Callable[[Transaction], InMemoryOutbox] = InMemoryOutbox,
+) -> System:
     def roles(transaction: Transaction) -> InMemoryUnitOfWork:
         unit_of_work = InMemoryUnitOfWork(transaction)
-        unit_of_work.stale_sessions = wrong(transaction)
+        unit_of_work.stale_sessions = stale_sessions(transaction)
+        unit_of_work.hanging_views = hanging_views(transaction)
+        unit_of_work.sessions = sessions(transaction)
+        unit_of_work.views = views(transaction)
+        unit_of_work.outbox = outbox(transaction)
         return unit_of_work
 
-    return roles
+    return System(roles=roles)
 
 
-def _claims_views_by(wrong: type[InMemoryHangingViews]) -> Roles:
-    def roles(transaction: Transaction) -> InMemoryUnitOfWork:
-        unit_of_work = InMemoryUnitOfWork(transaction)
-        unit_of_work.hanging_views = wrong(transaction)
-        return unit_of_work
-
-    return roles
-
-
-def _reads_without_locking(transaction: Transaction) -> InMemoryUnitOfWork:
-    unit_of_work = InMemoryUnitOfWork(transaction)
-    unit_of_work.sessions = ReadsWithoutLocking(transaction)
-    return unit_of_work
-
-
-def _forgets_open_views(transaction: Transaction) -> InMemoryUnitOfWork:
-    unit_of_work = InMemoryUnitOfWork(transaction)
-    unit_of_work.views = ForgetsOpenViews(transaction)
-    return unit_of_work
-
-
-def _writes_events_apart(transaction: Transaction) -> InMemoryUnitOfWork:
-    unit_of_work = InMemoryUnitOfWork(transaction)
-    unit_of_work.outbox = WritesEventsApart(transaction)
-    return unit_of_work
-
-
-BROKEN_VARIANTS: Final[Mapping[str, Roles]] = {
-    "trusts its candidates": _claims_sessions_by(TrustsItsCandidates),
-    "reads views before the lock": _claims_sessions_by(ReadsViewsBeforeTheLock),
-    "leaves held views behind": _claims_sessions_by(LeavesHeldViewsBehind),
-    "locks too weakly": _claims_sessions_by(LocksTooWeakly),
-    "ignores that a session is held": _claims_sessions_by(IgnoresThatASessionIsHeld),
-    "takes the cutoff for stale": _claims_sessions_by(TakesTheCutoffForStale),
-    "passes over the next": _claims_sessions_by(PassesOverTheNext),
-    "ignores that a view is held": _claims_views_by(IgnoresThatAViewIsHeld),
-    "names nobody": _claims_views_by(NamesNobody),
-    "reads without locking": _reads_without_locking,
-    "forgets open views": _forgets_open_views,
-    "writes events apart": _writes_events_apart,
+BROKEN_VARIANTS: Final[Mapping[str, System]] = {
+    "closes without a guard": _with(stale_sessions=TakesAllForActive, sessions=ClosesWhatever),
+    "trusts its candidates": _with(stale_sessions=TrustsItsCandidates),
+    "reads views before the lock": _with(stale_sessions=ReadsViewsBeforeTheLock),
+    "leaves held views behind": _with(stale_sessions=LeavesHeldViewsBehind),
+    "locks too weakly": _with(stale_sessions=LocksTooWeakly),
+    "ignores that a session is held": _with(stale_sessions=IgnoresThatASessionIsHeld),
+    "takes the cutoff for stale": _with(stale_sessions=TakesTheCutoffForStale),
+    "passes over the next": _with(stale_sessions=PassesOverTheNext),
+    "returns to passed sessions": _with(stale_sessions=ReturnsToPassedSessions),
+    "returns to passed views": _with(hanging_views=ReturnsToPassedViews),
+    "ignores that a view is held": _with(hanging_views=IgnoresThatAViewIsHeld),
+    "names nobody": _with(hanging_views=NamesNobody),
+    "reads without locking": _with(sessions=ReadsWithoutLocking),
+    "forgets open views": _with(views=ForgetsOpenViews),
+    "writes events apart": _with(outbox=WritesEventsApart),
+    "takes the cutoff from its host": System(workers_clock=TakesTheCutoffFromItsHost),
 }

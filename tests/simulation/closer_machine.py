@@ -8,14 +8,13 @@ from uuid import UUID
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from adapters.in_memory.unit_of_work import InMemoryUnitOfWork
 from application.options import CloserOptions
+from tests.simulation.misfortunes import INTERRUPTIONS, Interruption
+from tests.simulation.participant import Participant
 from tests.simulation.parts import Run
-from tests.simulation.simulation import INTERRUPTIONS, Interruption, Participant, Simulation
-from tests.simulation.stepping_store import Roles
+from tests.simulation.simulation import DEVICES, USERS, Simulation
+from tests.simulation.system import System
 
-DEVICES: Final = [UUID(int=0xD0 + number) for number in range(3)]
-USERS: Final = [UUID(int=0xA0 + number) for number in range(2)]
 THRESHOLD: Final = timedelta(minutes=12)
 SILENCES: Final = [THRESHOLD, THRESHOLD + timedelta(microseconds=1), THRESHOLD + timedelta(minutes=1)]
 """Exactly at the cutoff is not stale."""
@@ -34,21 +33,19 @@ which = st.integers(0, 5)
 """One of several, counted from the newest."""
 
 
-def _pick(elements: Sequence[Element], number: int) -> Element:
+def pick(elements: Sequence[Element], number: int) -> Element:
+    """One of them, counted from the newest."""
     return elements[-1 - number % len(elements)]
 
 
 class CloserMachine(RuleBasedStateMachine):
-    """Histories of the whole system; `roles` may be replaced by wrong ones."""
+    """Histories of the whole system, or of a wrong one."""
 
-    roles: Roles = InMemoryUnitOfWork
+    system = System()
 
     def __init__(self) -> None:
         super().__init__()
-        self.simulation = self._new_simulation()
-
-    def _new_simulation(self) -> Simulation:
-        return Simulation(roles=type(self).roles)
+        self.simulation = Simulation(type(self).system)
 
     @initialize(devices=st.integers(1, len(DEVICES)))
     def visitors_arrive(self, devices: int) -> None:
@@ -61,6 +58,10 @@ class CloserMachine(RuleBasedStateMachine):
             self.simulation.finish(self.simulation.heartbeat(anonymous_id))
             if session := self.simulation.present.active_of(anonymous_id):
                 self.simulation.finish(self.simulation.open_view(session.id))
+
+    def _set_out(self, participant: Participant, way: int) -> None:
+        self.simulation.begin_transactions(participant, 1)  # it has read the time by then
+        self.simulation.advance(participant, way)
 
     def teardown(self) -> None:
         self.simulation.abandon()
@@ -84,39 +85,40 @@ class CloserMachine(RuleBasedStateMachine):
     @rule(which=which, way=way)
     def session_heartbeat(self, which: int, way: int) -> None:
         """A device is there, or there again."""
-        self.simulation.advance(self.simulation.heartbeat(_pick(self.devices, which)), way)
+        self._set_out(self.simulation.heartbeat(pick(self.devices, which)), way)
 
     @precondition(_may_call)
     @rule(which=which, way=way)
     def open_view(self, which: int, way: int) -> None:
         """A visitor opens an object, under a session that may have been closed meanwhile."""
-        session = _pick(list(self.simulation.present.sessions.values()), which)
-        self.simulation.advance(self.simulation.open_view(session.id), way)
+        session = pick(list(self.simulation.present.sessions.values()), which)
+        self._set_out(self.simulation.open_view(session.id), way)
 
     @precondition(_may_call)
     @rule(which=which, way=way)
     def view_heartbeat(self, which: int, way: int) -> None:
         """A visitor still looks."""
         if views := list(self.simulation.present.views.values()):
-            self.simulation.advance(self.simulation.view_heartbeat(_pick(views, which).id), way)
+            self._set_out(self.simulation.view_heartbeat(pick(views, which).id), way)
 
     @precondition(_may_call)
     @rule(which=which, user=st.sampled_from(USERS), way=way)
     def link_session(self, which: int, user: UUID, way: int) -> None:
         """Somebody signs in; if somebody else was signed in, the device's session switches."""
-        self.simulation.advance(self.simulation.link(_pick(self.devices, which), user), way)
+        self._set_out(self.simulation.link(pick(self.devices, which), user), way)
 
     @precondition(_may_run)
     @rule(batch_size=st.sampled_from([1, 2, 500]), group=st.sampled_from([1, 2]))
     def start_run(self, batch_size: int, group: int) -> None:
         """A worker ticks."""
-        self.simulation.run(CloserOptions(batch_size=batch_size, sessions_per_transaction=min(batch_size, group)))
+        options = CloserOptions(batch_size=batch_size, sessions_per_transaction=min(batch_size, group))
+        self._set_out(self.simulation.run(options), 0)
 
     @precondition(_is_running)
     @rule(which=which, transactions=transactions, statements=statements)
     def worker_goes_on(self, which: int, transactions: int, statements: int) -> None:
         """A worker comes some way further, and stops in the middle of something."""
-        worker = _pick(self._runs(), which)
+        worker = pick(self._runs(), which)
         self.simulation.step(worker)
         self.simulation.begin_transactions(worker, transactions)
         self.simulation.advance(worker, statements)
@@ -125,7 +127,7 @@ class CloserMachine(RuleBasedStateMachine):
     @rule(which=which, way=way)
     def somebody_goes_on(self, which: int, way: int) -> None:
         """One of those who are under way comes some way further."""
-        participant = _pick(self.simulation.participants, which)
+        participant = pick(self.simulation.participants, which)
         self.simulation.step(participant)
         self.simulation.advance(participant, way)
 
@@ -135,20 +137,25 @@ class CloserMachine(RuleBasedStateMachine):
         """Something goes wrong where somebody stands, between any two statements or after a commit."""
         present = self.simulation.present
         if not isinstance(misfortune, str):
-            self.simulation.step(_pick(self.simulation.participants, which), misfortune)
+            self.simulation.step(pick(self.simulation.participants, which), misfortune)
         elif misfortune == "cancellation":
             self.simulation.cancel()
         elif rows := list(present.sessions if misfortune == "bad session" else present.views):
-            self.simulation.refused ^= {_pick(rows, which)}  # a bad row's closing is refused, until it is repaired
+            self.simulation.spoil_or_repair(pick(rows, which))
 
     @precondition(_may_run)
-    @rule(by=st.sampled_from(SILENCES), transactions=transactions, statements=statements)
-    def visitors_leave(self, by: timedelta, transactions: int, statements: int) -> None:
+    @rule(
+        by=st.sampled_from(SILENCES),
+        batch_size=st.sampled_from([500, 500, 1]),
+        transactions=transactions,
+        statements=statements,
+    )
+    def visitors_leave(self, by: timedelta, batch_size: int, transactions: int, statements: int) -> None:
         """Every device has been there once more, then is silent for long, and a worker has some of it in hand."""
         self._visit()
         self.simulation.pass_time(by)
-        worker = self.simulation.run()
-        self.simulation.begin_transactions(worker, transactions)
+        worker = self.simulation.run(CloserOptions(batch_size=batch_size))
+        self.simulation.begin_transactions(worker, 1 + transactions)
         self.simulation.advance(worker, statements)
 
     @rule(by=st.sampled_from(TIMES))

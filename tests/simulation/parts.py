@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import ClassVar, Protocol
 from uuid import UUID
 
 from attrs import define, field, frozen
@@ -19,6 +19,7 @@ from application.ports.activity_store import ActivityStore
 from application.ports.identifiers import Identifiers
 from application.ports.outbox import OutboxMessage
 from application.ports.run_observation import ItemFailed, JobStarted
+from application.ports.store_errors import StoreError
 from domain.activity import is_stale
 from domain.property_object_view import PropertyObjectView
 from domain.session import Session
@@ -51,6 +52,13 @@ class Ending:
 class Part(Protocol):
     """What an actor does."""
 
+    title: ClassVar[str]
+    """What a history calls whoever plays it."""
+
+    @property
+    def about(self) -> UUID | None:
+        """The device, session or view that it is about, if it is about one."""
+
     def act(self) -> object:
         """Does it."""
 
@@ -68,6 +76,7 @@ class Part(Protocol):
 class Run:
     """A run of the closer."""
 
+    title: ClassVar = "worker"
     store: ActivityStore
     identifiers: Identifiers
     options: CloserOptions
@@ -75,6 +84,7 @@ class Run:
     """The errors that rows and transactions may be refused with."""
     observation: RecordingObservation = field(factory=RecordingObservation)
     is_cancelled: bool = False
+    about: None = None
 
     def act(self) -> CloserRun:
         return CloserUseCase(
@@ -97,18 +107,13 @@ class Run:
 
     def check_change(self, change: Change, users_seen: Callable[[UUID], set[UUID | None]]) -> None:
         require(not change.new_rows, "the closer adds no rows")
-        require(not change.touched_sessions and not change.touched_views, "INV-LV-004: the closer changes nothing else")
+        require(not change.touched_rows, "INV-LV-004: the closer changes nothing else")
+        # The run's own word for it, and, whatever that is, the store's time.
+        cutoff = min(self.started.cutoff, change.at + change.corrections - self.options.inactivity_threshold)
         closed_sessions = {session.id for session in change.closed_sessions}
-        began = self.started.cutoff + self.options.inactivity_threshold
-        for row in change.closed_rows:
-            assert row.ended_at is not None
-            require(began <= row.ended_at <= change.at, "D-01: EndedAt is the time of closing")
-        for session in change.closed_sessions:
-            stale = is_stale(change.before.sessions[session.id], self.started.cutoff)
-            require(stale, "§1: only sessions that are silent since before the cutoff are closed")
-        for view in change.closed_views:
-            due = view.session_id in closed_sessions or is_stale(change.before.views[view.id], self.started.cutoff)
-            require(due, "§1: only views that are silent since before the cutoff, or whose session is, are closed")
+        for old, new in change.moved:
+            due = is_stale(old, cutoff) or (isinstance(new, PropertyObjectView) and new.session_id in closed_sessions)
+            require(due, "§1: only what is silent since before the cutoff is closed, or whose session is")
         for message in change.new_messages:
             require(message.correlation_id == self.started.job_run_id, "D-11: the run's id is the correlation id")
             _check_user(message, change, users_seen)
@@ -119,6 +124,9 @@ class Run:
         times = Counter(failure.id for failure in failures)
         require(all(times[one] <= ending.places_of(one) for one in times), "D-04: no row is returned to")
         require({one.kind for one in failures} <= self.refused_kinds, "D-03: what was claimed can be closed")
+        if isinstance(ending.error, StoreError):
+            require(not self.observation.occurrences, "§5: a run that has begun ends with a report")
+            return
         if ending.error is not None:
             raise ending.error
         assert isinstance(ending.answer, CloserRun)
@@ -129,7 +137,9 @@ class Run:
         )
         reported = (report.closed_sessions, report.closed_views)
         # A commit whose answer was lost has closed rows that the run knows nothing of.
-        told = reported == closed if ending.undisturbed else reported <= closed
+        told = reported == closed or (
+            not ending.undisturbed and all(one <= other for one, other in zip(reported, closed, strict=True))
+        )
         require(told, "§5: the report counts what was committed")
 
 
@@ -147,15 +157,20 @@ def _check_user(message: OutboxMessage, change: Change, users_seen: Callable[[UU
 class Heartbeat:
     """start-session and session-heartbeat, which are the same to the store."""
 
+    title: ClassVar = "heartbeat"
     command: StartSession
     anonymous_id: UUID
+
+    @property
+    def about(self) -> UUID:
+        return self.anonymous_id
 
     def act(self) -> Session:
         return self.command(anonymous_id=self.anonymous_id)
 
     def check_change(self, change: Change, users_seen: Callable[[UUID], set[UUID | None]]) -> None:
         require(not change.new_messages, "a heartbeat closes nothing")
-        changed = [*change.new_rows, *change.touched_sessions, *change.touched_views]
+        changed = [*change.new_rows, *change.touched_rows]
         own = all(isinstance(row, Session) and row.anonymous_id == self.anonymous_id for row in changed)
         require(own and len(changed) <= 1, "a heartbeat is for one session")
 
@@ -174,9 +189,14 @@ class Heartbeat:
 class ViewOpening:
     """open-view."""
 
+    title: ClassVar = "open-view"
     command: OpenView
     session_id: UUID
     property_object_id: UUID
+
+    @property
+    def about(self) -> UUID:
+        return self.session_id
 
     def act(self) -> PropertyObjectView:
         return self.command(
@@ -204,8 +224,13 @@ class ViewOpening:
 class ViewBeat:
     """view-heartbeat."""
 
+    title: ClassVar = "view-heartbeat"
     command: ViewHeartbeat
     view_id: UUID
+
+    @property
+    def about(self) -> UUID:
+        return self.view_id
 
     def act(self) -> bool:
         return self.command(view_id=self.view_id)
@@ -229,9 +254,14 @@ class ViewBeat:
 class Linking:
     """link-session."""
 
+    title: ClassVar = "link-session"
     command: LinkSession
     anonymous_id: UUID
     user_id: UUID
+
+    @property
+    def about(self) -> UUID:
+        return self.anonymous_id
 
     def act(self) -> LinkedSession:
         return self.command(anonymous_id=self.anonymous_id, user_id=self.user_id)

@@ -5,26 +5,16 @@ from typing import Final
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from adapters.in_memory.unit_of_work import InMemoryOutboxUnitOfWork
-from tests.simulation.closer_machine import CloserMachine, statements, transactions, which
-from tests.simulation.publishing import Publishing
-from tests.simulation.simulation import Participant, Simulation
-from tests.simulation.stepping_sender import SenderKind, SteppingSender
-from tests.simulation.stepping_store import OutboxRoles
+from tests.simulation.closer_machine import CloserMachine, pick, statements, transactions, which
+from tests.simulation.participant import Participant
+from tests.simulation.publishing import Mood, Publishing
 
 PUBLISHERS_MAX: Final = 3
-MOODS: Final = ["well", "well", "down", "loses answers", "refuses an event", "lacks a topic"]
+MOODS: Final = [Mood.WELL, *Mood]
 
 
 class PublisherMachine(CloserMachine):
-    """Histories of the whole system and its broker; the publishers' roles may be replaced by wrong ones."""
-
-    outbox_roles: OutboxRoles = InMemoryOutboxUnitOfWork
-    sender: SenderKind = SteppingSender
-
-    def _new_simulation(self) -> Simulation:
-        kind = type(self)
-        return Simulation(roles=kind.roles, outbox_roles=kind.outbox_roles, sender=kind.sender)
+    """Histories of the whole system and its broker."""
 
     def _publishers(self) -> list[Participant]:
         return [one for one in self.simulation.participants if isinstance(one.part, Publishing)]
@@ -39,32 +29,22 @@ class PublisherMachine(CloserMachine):
     @rule(batch_size=st.sampled_from([1, 2, 500]), statements=statements)
     def start_publisher(self, batch_size: int, statements: int) -> None:
         """A publisher begins a round, and stops in the middle of something."""
-        self.simulation.advance(self.simulation.publish(batch_size), statements)
+        self._set_out(self.simulation.publish(batch_size), statements)
 
     @precondition(_is_publishing)
     @rule(which=which, transactions=transactions, statements=statements)
     def publisher_goes_on(self, which: int, transactions: int, statements: int) -> None:
         """A publisher comes some way further."""
-        publishers = self._publishers()
-        publisher = publishers[-1 - which % len(publishers)]
+        publisher = pick(self._publishers(), which)
         self.simulation.step(publisher)
         self.simulation.begin_transactions(publisher, transactions)
         self.simulation.advance(publisher, statements)
 
     @rule(mood=st.sampled_from(MOODS), which=which)
-    def broker_changes(self, mood: str, which: int) -> None:
+    def broker_changes(self, mood: Mood, which: int) -> None:
         """The broker fails in one way or another, or is well again."""
-        broker, messages = self.simulation.broker, self.simulation.present.messages
-        broker.is_down = mood == "down"
-        broker.loses_answers = mood == "loses answers"
-        broker.refuses = lambda _: False
-        broker.missing_topics.clear()
-        if messages:
-            one = messages[-1 - which % len(messages)]
-            if mood == "refuses an event":
-                broker.refuses = lambda message: message.id == one.id
-            elif mood == "lacks a topic":
-                broker.missing_topics.add(one.topic)
+        pending = self.simulation.present.pending
+        self.simulation.change_mood(mood, pick(pending, which) if pending else None)
 
     @rule(now=which)
     def settle_outbox(self, now: int) -> None:

@@ -10,7 +10,7 @@ from adapters.in_memory.message_sending import InMemoryBroker, InMemoryShipment
 from application.ports.message_sending import Undelivered
 from application.ports.outbox import OutboxMessage
 from application.ports.store_errors import StoreError
-from tests.simulation.turns import Turns
+from tests.simulation.turns import Call, Place, Turns
 
 
 class SteppingSender:
@@ -25,7 +25,7 @@ class SteppingSender:
 
     def send(self, messages: Sequence[OutboxMessage]) -> "SteppingShipment":
         shipment = SteppingShipment(self._turns, self._broker, self._clock, messages)
-        shipment.pause()
+        self._turns.call(Call("sender", "send", (messages,)), shipment.pause)
         return shipment
 
     def close(self) -> None:
@@ -52,11 +52,14 @@ class SteppingShipment:
     def pause(self) -> None:
         """A step; what goes wrong in it is the network's fault, and a sender raises nothing."""
         try:
-            self._turns.pause()
+            self._turns.pause(Place.BROKER)
         except StoreError:
             self.abandon()
 
     def wait(self, _seconds: float) -> bool:
+        return self._turns.call(Call("shipment", "wait"), self._wait)
+
+    def _wait(self) -> bool:
         self.pause()
         is_over = self._shipment.wait(0)
         self.pause()  # arrived, and the publisher has not heard of it yet

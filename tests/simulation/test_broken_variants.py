@@ -9,7 +9,6 @@ from tests.simulation.broken_publishers import BROKEN_PUBLISHERS
 from tests.simulation.broken_variants import BROKEN_VARIANTS
 from tests.simulation.closer_machine import CloserMachine
 from tests.simulation.publisher_machine import PublisherMachine
-from tests.simulation.stepping_store import Roles
 
 BUDGET = settings(
     max_examples=1_000,
@@ -23,30 +22,23 @@ BUDGET = settings(
 )
 
 
-def machine_with(wrong: Roles) -> type[CloserMachine]:
-    """The same machine on a wrong store."""
-
-    class BrokenMachine(CloserMachine):
-        roles = staticmethod(wrong)
-
-    return BrokenMachine
-
-
 @pytest.mark.parametrize("variant", BROKEN_VARIANTS)
 def test_a_wrong_variant_is_found(variant: str) -> None:
     """A machine that cannot fail proves nothing."""
+
+    class BrokenMachine(CloserMachine):
+        system = BROKEN_VARIANTS[variant]
+
     with pytest.raises(Violation):
-        run_state_machine_as_test(machine_with(BROKEN_VARIANTS[variant]), settings=BUDGET)
+        run_state_machine_as_test(BrokenMachine, settings=BUDGET)
 
 
 @pytest.mark.parametrize("variant", BROKEN_PUBLISHERS)
 def test_a_wrong_publisher_is_found(variant: str) -> None:
     """Neither does one that no wrong publisher can fail."""
-    wrong = BROKEN_PUBLISHERS[variant]
 
     class BrokenMachine(PublisherMachine):
-        outbox_roles = staticmethod(wrong.outbox_roles)
-        sender = staticmethod(wrong.sender)
+        system = BROKEN_PUBLISHERS[variant]
 
     with pytest.raises(Violation):
         run_state_machine_as_test(BrokenMachine, settings=BUDGET)

@@ -9,7 +9,9 @@ from application.close_idle_activity import CloserRun
 from application.online.link_session import LinkedSession, LinkOutcome
 from application.ports.store_errors import TransactionRefused
 from domain.activity import ActivityStatus
-from tests.simulation.simulation import Interruption, Participant, Simulation, a_crash, a_lost_connection
+from tests.simulation.misfortunes import Interruption, a_crash, a_lost_connection
+from tests.simulation.participant import Participant
+from tests.simulation.simulation import Simulation
 
 DEVICE, USER, OTHER_USER = UUID(int=1), UUID(int=2), UUID(int=3)
 SILENCE = timedelta(minutes=13)
@@ -81,6 +83,18 @@ def test_two_workers_close_a_session_once() -> None:
     assert [one.report.closed_sessions for one in answers if isinstance(one, CloserRun)] == [1, 0]
 
 
+def test_many_steps_at_once_are_the_same_steps() -> None:
+    """Whoever goes on at once does the same as one who is stepped, and is looked at after each step."""
+    histories = []
+    for steps_at_once in (1, 7, 1_000):
+        simulation, _ = a_stale_session()
+        worker = simulation.run()
+        while not worker.actor.is_over:
+            simulation.advance(worker, steps_at_once)
+        histories.append(str(simulation.history))
+    assert histories[0] == histories[1] == histories[2]
+
+
 def test_a_switch_races_with_the_worker() -> None:
     """The worker is first: the other user finds no session; the user is first: the worker finds it closed (§3)."""
     simulation, session_id = a_stale_session()
@@ -104,5 +118,5 @@ def test_the_same_steps_are_the_same_history() -> None:
         simulation.run()
         simulation.heartbeat(DEVICE)
         simulation.finish_all()
-        histories.append(simulation.history)
+        histories.append((simulation.states, str(simulation.history)))
     assert histories[0] == histories[1]
