@@ -57,4 +57,4 @@ grant select (id, anonymous_id, user_id, status, created_at, last_activity_at, e
 grant select (id, property_object_id, session_id, anonymous_id, view_source, filter_snapshot, status, created_at,
               last_activity_at, ended_at, duration)
     on user_activity.property_object_views to activity_reader;
-grant select on user_activity.outbox to activity_reader;
+grant select on user_activity.outbox, user_activity.activity_closer_adoption to activity_reader;

@@ -34,6 +34,7 @@ COMMANDS = {
         "bootstrap.cli.publish", "publish", "Deliver the outbox to Kafka; --once until it is empty."
     ),
     "outbox": CommandEntry("bootstrap.cli.outbox", "outbox", "See how the outbox stands; deal with dead events."),
+    "audit": CommandEntry("bootstrap.cli.audit", "audit", "Look for what must not be in the database."),
     "migrate": CommandEntry("bootstrap.cli.migrate", "migrate", "Create the schema, or add what is missing in it."),
     "config": CommandEntry("bootstrap.cli.config", "config", "Show the settings in force."),
     "demo": CommandEntry("bootstrap.cli.demo", "demo", "Watch it work: a database of its own, played visitors."),

@@ -20,12 +20,13 @@ from adapters.postgres.migrations.adoption import (
     one_active_session_steps,
     schema_step,
 )
+from adapters.postgres.migrations.adoption_time import adoption_time_steps
 from adapters.postgres.migrations.catalog import SCHEMA, VERSION_TABLE, Catalog, qualified
 from adapters.postgres.migrations.delivery import delivery_findings, delivery_steps
 from adapters.postgres.migrations.errors import MigrationFailed, MigrationRefused, translated_errors
 from adapters.postgres.migrations.guard import sole_migration
 from adapters.postgres.migrations.shape import ONE_ACTIVE_SESSION
-from adapters.postgres.migrations.steps import LOCK_TIMEOUT, LiveRunner, ScriptRunner, Step, StepRunner
+from adapters.postgres.migrations.steps import LOCK_TIMEOUT, LiveRunner, Remark, ScriptRunner, Step, StepRunner
 
 _OPTIONS: Final[dict[str, Any]] = {
     "version_table": VERSION_TABLE,
@@ -91,7 +92,7 @@ def migrate(dsn: str, say: Callable[[str], None] = _say_nothing, *, has_publishe
             context = MigrationContext.configure(work, opts=_OPTIONS | {"fn": _upgrades(scripts)})
             runner = LiveRunner(context, catalog, say)
             _run_pending(context, runner, scripts)
-            _repair(runner, before)
+            runner.run(_repairs(catalog, before))
             _run_one_active_session(runner)
             runner.run(delivery_steps(catalog, has_publisher=has_publisher))
         report = MigrationReport(
@@ -115,7 +116,7 @@ def status(dsn: str, *, has_publisher: bool = True) -> SchemaStatus:
         if found.current is None or any(_findings(catalog, has_publisher=has_publisher)):
             return found
         repairs = [
-            *adoption.steps(catalog),
+            *_repairs(catalog, found),
             *one_active_session_steps(catalog),
             *delivery_steps(catalog, has_publisher=has_publisher),
         ]
@@ -142,7 +143,7 @@ def sql(dsn: str, *, has_publisher: bool = True) -> str:
         context = MigrationContext.configure(dialect_name="postgresql+psycopg", opts=options)
         runner = ScriptRunner(context, catalog, script)
         _run_pending(context, runner, scripts)
-        _repair(runner, before)
+        runner.run(_repairs(catalog, before))
         runner.run(one_active_session_steps(catalog))
         runner.run(delivery_steps(catalog, has_publisher=has_publisher))
     if not script.tell():
@@ -232,10 +233,12 @@ def _run_pending(context: MigrationContext, runner: StepRunner, scripts: list[Sc
     context.run_migrations(runner=runner)
 
 
-def _repair(runner: StepRunner, before: SchemaStatus) -> None:
+def _repairs(catalog: Catalog, before: SchemaStatus) -> Iterator[Step | Remark]:
     """Adds again what a schema that was migrated earlier has lost since."""
     if before.current is not None:
-        runner.run(adoption.steps(runner.catalog))
+        yield from adoption.steps(catalog)
+    if not before.pending:
+        yield from adoption_time_steps(catalog)
 
 
 def _run_one_active_session(runner: LiveRunner) -> None:

@@ -1,0 +1,1 @@
+select adopted_at from user_activity.activity_closer_adoption
