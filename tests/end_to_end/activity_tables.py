@@ -150,6 +150,15 @@ class ActivityTables:
         """Ends them, as an administrator does; answers how many there were."""
         return self._of_the_program("count(pg_terminate_backend(pid))")
 
+    def locks_held(self) -> int:
+        """How many advisory locks, and locks on the tables, the program's transactions hold."""
+        [(number,)] = self.execute(
+            "select count(*) from pg_locks join pg_stat_activity using (pid)"
+            " where datname = current_database() and application_name = 'activity-closer'"
+            "   and locktype in ('advisory', 'relation')"
+        )
+        return int(number)
+
     def _of_the_program(self, aggregate: LiteralString) -> int:
         [(number,)] = self.execute(
             f"select {aggregate} from pg_stat_activity"

@@ -13,7 +13,9 @@ import pytest
 from adapters.postgres.connections import Connections, PreparedStatements
 from adapters.postgres.store import PostgresActivityStore
 from adapters.postgres.transaction import TransactionOptions
-from application.ports.store_errors import SingleInstanceHeld
+from application.ports.store_errors import SingleInstanceHeld, StoreUnavailable
+from tests.end_to_end.activity_tables import ActivityTables
+from tests.end_to_end.program import wait_until
 
 
 @pytest.fixture
@@ -93,3 +95,25 @@ def test_the_single_instance_lock_is_known_by_its_name(
             row = other_program.execute("select pg_try_advisory_xact_lock(%s)", [key]).fetchone()
             assert row == (False,)
             unit_of_work.commit()
+
+
+def test_who_stands_still_in_a_transaction_loses_it(database: str) -> None:
+    """BR-46: the server ends a transaction whose process was suspended, so that its locks strand nobody."""
+    tables = ActivityTables(database)
+    tables.add_sessions(1)
+    options = TransactionOptions(statement_timeout=timedelta(milliseconds=300), is_single_instance=True)
+    with (
+        closing(PostgresActivityStore(database, options=options)) as suspended,
+        closing(PostgresActivityStore(database, options=options)) as other,
+    ):
+        cutoff = suspended.clock.read()
+        with suspended.begin() as held:
+            [reference] = held.stale_sessions.page(cutoff, None, 1)
+            assert held.stale_sessions.claim([reference.id], cutoff).rows
+            wait_until(lambda: not tables.locks_held())
+            with other.begin() as successor:
+                assert successor.stale_sessions.claim([reference.id], cutoff).rows
+            with pytest.raises(StoreUnavailable):
+                held.commit()
+        with suspended.begin() as again:
+            assert again.stale_sessions.claim([reference.id], cutoff).rows

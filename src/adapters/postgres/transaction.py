@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import psycopg
 from attrs import frozen
-from psycopg import Cursor, DataError
+from psycopg import Cursor, DataError, Pipeline
 from psycopg.adapt import Transformer
 from psycopg.pq import Format
 
@@ -31,6 +31,7 @@ class TransactionOptions:
     """What holds for each transaction."""
 
     statement_timeout: timedelta = timedelta(seconds=30)
+    """Also for how long the server waits for the next statement, before it ends the transaction and its locks."""
     lock_timeout: timedelta = timedelta(seconds=2)
     """For table locks: the closer waits for no row lock (D-03)."""
     is_single_instance: bool = False
@@ -44,7 +45,8 @@ class Transaction:
         self._connections = connections
         self._options = options
         self._connection: Connection | None = None
-        self._pipeline = ExitStack()
+        self._pipeline: Pipeline | None = None
+        self._leave_pipeline = ExitStack()
 
     def begin(self) -> None:
         """Borrows a connection; what begins the transaction travels with its first statement."""
@@ -52,15 +54,15 @@ class Transaction:
         self._connection = self._connections.borrow()
         try:
             with self._translated():
-                self._pipeline.enter_context(self._connection.pipeline())
+                self._pipeline = self._leave_pipeline.enter_context(self._connection.pipeline())
                 self.send("begin")
-                if self._options.is_single_instance:
-                    self._take_single_instance_lock()
                 self.send(
                     "set_transaction",
                     statement_timeout=_milliseconds(self._options.statement_timeout),
                     lock_timeout=_milliseconds(self._options.lock_timeout),
                 )
+                if self._options.is_single_instance:
+                    self._take_single_instance_lock()
         except BaseException:
             self.roll_back()  # `with` calls no __exit__ where __enter__ fails
             raise
@@ -73,7 +75,8 @@ class Transaction:
     def fetch(self, name: str, **parameters: object) -> list[Values]:
         """Runs a statement and answers its rows. Raises StoreError."""
         with self._translated():
-            return self._execute(name, parameters).fetchall()
+            [cursor] = self._answered((name, parameters))
+            return cursor.fetchall()
 
     def fetch_partially(self, name: str, **parameters: object) -> list[Values]:
         """As `fetch`, with None for a value that the driver cannot load, a time after the year 9999, say (D-05)."""
@@ -82,14 +85,13 @@ class Transaction:
     def fetch_all_partially(self, *statements: tuple[str, Mapping[str, object]]) -> list[list[Values]]:
         """As `fetch_partially` for several statements that travel together; each begins when the last has ended."""
         with self._translated():
-            cursors = [self._execute(name, parameters) for name, parameters in statements]
-            return [_fetch_partially(cursor) for cursor in cursors]
+            return [_fetch_partially(cursor) for cursor in self._answered(*statements)]
 
     def commit(self) -> None:
         """Sends what has not been sent yet, commits, and waits for the answer."""
         with self._translated():
             committed = self._execute("commit", {})
-            self._pipeline.close()
+            self._leave_pipeline.close()
             assert committed.statusmessage == "COMMIT", "an aborted transaction has raised before"
         self._end()
 
@@ -100,7 +102,7 @@ class Transaction:
         # What is left in the queue fails as what came before it. A lost connection is closed when it is given back, and
         # without it the server rolls back by itself.
         with suppress(psycopg.Error):
-            self._pipeline.close()
+            self._leave_pipeline.close()
         # The driver's own rollback, since it forgets prepared statements: those of a failed pipeline were never made.
         with suppress(psycopg.Error):
             self._connection.rollback()
@@ -115,6 +117,14 @@ class Transaction:
         assert self._connection is not None, "a unit of work is used between its beginning and its end"
         text = statement(name)
         return self._connection.cursor_for(text).execute(text, parameters or None, binary=True)
+
+    def _answered(self, *statements: tuple[str, Mapping[str, object]]) -> list[Cursor[Values]]:
+        cursors = [self._execute(name, parameters) for name, parameters in statements]
+        # The driver alone would ask for the answers and leave the server in the middle of a pipeline, where no timeout
+        # of the server's ends it if this process stands still.
+        assert self._pipeline is not None, "it begins with the transaction"
+        self._pipeline.sync()
+        return cursors
 
     def _take_single_instance_lock(self) -> None:
         if self.fetch("try_single_instance_lock", key=SINGLE_INSTANCE_LOCK) != [(True,)]:
