@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: run test check simulate bench bench-publishing requirements clean
+.PHONY: run test check simulate force bench bench-publishing requirements clean
 
 run: $(VENV)/.runtime
 	$(BIN)/activity-closer demo
@@ -21,6 +21,10 @@ check: $(VENV)/.development
 # Histories of the whole system in memory, each decided by its seed: SEED=7 plays one, without SEED until Ctrl-C.
 simulate: $(VENV)/.development
 	$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED)) $(if $(STEPS),--steps $(STEPS)) $(SIMULATE)
+
+# Workers, visitors and a killer on a real server, audited after each round; about two seconds a round.
+force: $(VENV)/.development
+	$(BIN)/python -m tests.force $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SEED),--seed $(SEED)) $(FORCE)
 
 bench: $(VENV)/.development
 	$(BIN)/python -m bench $(BENCH)

@@ -10,7 +10,7 @@ import pytest
 from adapters.embedded import temporary_data_directory
 from tests.databases import OwnServer
 from tests.end_to_end.activity_tables import ActivityTables, Counts
-from tests.end_to_end.commit_swallowing_proxy import CommitSwallowingProxy
+from tests.end_to_end.faulty_proxy import FaultyProxy
 from tests.end_to_end.program import Program, run, run_once, wait_until
 
 
@@ -210,10 +210,9 @@ def test_a_commit_whose_answer_is_lost_is_not_done_again(database: str, sessions
     with temporary_data_directory() as folder:
         tables.add_sessions(40, views=1, views_silent="1 min")
         tables.add_sessions(40, views=2)
-        with CommitSwallowingProxy(database, folder=Path(folder), swallow_each=5) as proxy:
+        with FaultyProxy(database, folder=Path(folder), swallow_each=5) as proxy:
             ended = run_once(
                 proxy.dsn,
-                prepared_statements="off",
                 batch_size="20",
                 sessions_per_transaction=sessions_per_transaction,
             )
