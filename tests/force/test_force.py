@@ -19,7 +19,8 @@ MEDDLING: Final[Mapping[str, LiteralString]] = {
         delete from user_activity.outbox where id = (select id from user_activity.outbox limit 1)""",
     "an event is there twice": """
         insert into user_activity.outbox
-            (id, aggregate_type, aggregate_id, event_type, contract_version, topic, payload, correlation_id, occurred_at)
+            (id, aggregate_type, aggregate_id, event_type, contract_version, topic, payload, correlation_id,
+             occurred_at)
         select gen_random_uuid(), aggregate_type, aggregate_id, event_type, contract_version, topic, payload,
                correlation_id, occurred_at
         from user_activity.outbox limit 1""",
