@@ -40,6 +40,7 @@ class Ledger:
 
     closed: dict[UUID, ClosedRow] = field(factory=dict)
     _heard_until: dict[UUID, datetime] = field(factory=dict)
+    _told: set[str] = field(factory=set)
     _mutex: Lock = field(factory=Lock)
 
     def acknowledge(self, row_id: UUID, active_at: datetime) -> None:
@@ -48,7 +49,7 @@ class Ledger:
             self._heard_until[row_id] = max(active_at, self._heard_until.get(row_id, active_at))
 
     def check(self, tables: ActivityTables) -> list[str]:
-        """What is not as it must be."""
+        """What is not as it must be, and was not told before."""
         rows = {row[0]: row[1:] for row in tables.execute(_ROWS)}
         closed = {
             row_id: ClosedRow(last_activity_at, ended_at, duration, tuple(event_ids))
@@ -57,7 +58,9 @@ class Ledger:
         }
         broken = [*self._lost(rows), *self._changed(closed), *_audited(tables.dsn)]
         self.closed = closed
-        return broken
+        news = [one for one in broken if one not in self._told]
+        self._told.update(news)
+        return news
 
     def _lost(self, rows: Mapping[UUID, tuple[object, ...]]) -> list[str]:
         with self._mutex:
@@ -81,12 +84,8 @@ class Ledger:
 
 def _audited(dsn: str) -> list[str]:
     options = AuditOptions(
-        inactivity_threshold=timedelta(minutes=12), outbox_retention=timedelta(days=7), examples_max=3
+        inactivity_threshold=timedelta(minutes=12), outbox_retention=timedelta(days=7), examples_max=1000
     )
     with closing(PostgresActivityAudit(dsn)) as audit:
         report = AuditUseCase(audit=audit, options=options, observe=lambda _examined: None).run()
-    return [
-        f"{finding.row_id}: {kind} ({found.count} of them)"
-        for kind, found in report.found.items()
-        for finding in found.examples
-    ]
+    return [f"{finding.row_id}: {kind}" for kind, found in report.found.items() for finding in found.examples]

@@ -6,15 +6,18 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
 from hashlib import sha256
+from pathlib import Path
 
 import psycopg
 import pytest
 
+from adapters.embedded import temporary_data_directory
 from adapters.postgres.connections import Connections, PreparedStatements
 from adapters.postgres.store import PostgresActivityStore
 from adapters.postgres.transaction import TransactionOptions
 from application.ports.store_errors import SingleInstanceHeld, StoreUnavailable
 from tests.end_to_end.activity_tables import ActivityTables
+from tests.end_to_end.faulty_proxy import FaultyProxy
 from tests.end_to_end.program import wait_until
 
 
@@ -77,6 +80,17 @@ def test_a_server_that_falls_silent_is_given_up(database: str) -> None:
         connections.give_back(connection)
         with closing(connections.borrow()) as another:
             assert another.execute("select 1").fetchone() == (1,)
+
+
+def test_the_time_in_between_is_never_behind_the_databases(database: str) -> None:
+    """However slow the line: or a row would end before an activity that was committed before it was locked (D-01)."""
+    tables = ActivityTables(database)
+    with temporary_data_directory() as folder, FaultyProxy(database, folder=Path(folder)) as proxy:
+        proxy.delay_seconds = 0.1
+        with closing(PostgresActivityStore(proxy.dsn)) as store:
+            store.clock.read()
+            [(now,)] = tables.execute("select clock_timestamp()")
+            assert now <= store.clock.now() <= now + timedelta(seconds=30)
 
 
 def test_the_single_instance_lock_is_known_by_its_name(

@@ -19,19 +19,22 @@ class DatabaseClock:
     def read(self) -> datetime:
         transaction = Transaction(self._connections, self._options)
         transaction.begin()
+        # When it was asked, not when the answer came: so the time in between is never behind the database's, and nothing
+        # ends before an activity that was committed earlier, however slow the line is.
+        asked_at = time.monotonic()
         try:
             [(now,)] = transaction.fetch("read_clock")
             transaction.commit()
         finally:
             transaction.roll_back()
-        self._reading = (cast("datetime", now), time.monotonic())
+        self._reading = (cast("datetime", now), asked_at)
         return self._reading[0]
 
     def now(self) -> datetime:
         if self._reading is None:
             return self.read()
-        read_at, since = self._reading
-        return read_at + timedelta(seconds=time.monotonic() - since)
+        read_at, asked_at = self._reading
+        return read_at + timedelta(seconds=time.monotonic() - asked_at)
 
     def monotonic(self) -> float:
         return time.monotonic()
