@@ -19,7 +19,7 @@ class DatabaseClock:
     def read(self) -> datetime:
         transaction = Transaction(self._connections, self._options)
         transaction.begin()
-        # When it was asked, not when the answer came: so the time in between is never behind the database's, and nothing
+        # When it was asked, not when the answer came: so the time in between is never behind the database's, and no row
         # ends before an activity that was committed earlier, however slow the line is.
         asked_at = time.monotonic()
         try:
