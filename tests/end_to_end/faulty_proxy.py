@@ -38,6 +38,8 @@ class FaultyProxy:
         """How many answers to a commit were lost."""
         self.cut_lines = 0
         """How many lines were cut on request."""
+        self.delayed = 0
+        """How many pieces were late."""
 
     def __enter__(self) -> Self:
         self._listener.bind(str(self._folder / _SOCKET_NAME))
@@ -118,6 +120,7 @@ class FaultyProxy:
             data = end.recv(65536)
             if data and self.delay_seconds:
                 self._is_over.wait(self.delay_seconds)
+                self.delayed += 1
             if data and not self._is_swallowed(end, data):
                 self._peers[end].sendall(data)
                 return

@@ -27,7 +27,7 @@ def main(rounds: int, seed: int | None, pg_bin: Path | None) -> None:
     for one in force.play(rounds):
         click.echo(f"round {one.number}: {', '.join(one.misfortunes)}; {one.closed:,} rows closed", err=True)
         for violation in one.violations:
-            click.echo(f"seed {force.figures.seed}, round {one.number}: {violation}")
+            click.echo(violation)
     click.echo(force.figures)
     sys.exit(1 if force.figures.violations else 0)
 

@@ -24,6 +24,7 @@ class Closers:
             {"database_url": dsn, **common, **settings} for dsn, settings in zip(dsns, SETTINGS, strict=True)
         ]
         self._programs: list[Program] = []
+        self._replaced: list[Program] = []
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -44,15 +45,15 @@ class Closers:
         number = chance.randrange(len(self._programs))
         self._programs[number].kill()
         assert self._programs[number].ending().exit_code == -9, "it had ended by itself"
+        self._replaced.append(self._programs[number])
         self._programs[number] = self._start(number)
 
     def fallen(self) -> list[str]:
         """Those that have ended by themselves, or said what no worker says."""
-        return [
-            f"worker {number}: " + ("ended" if not one.is_running() else f"{one.log('run failed')[0]}")
-            for number, one in enumerate(self._programs)
-            if not one.is_running() or one.log("job broke off")
-        ]
+        ended = [f"worker {number}: ended" for number, one in enumerate(self._programs) if not one.is_running()]
+        defects = [line["error"] for one in (*self._programs, *self._replaced) for line in one.log("job broke off")]
+        self._replaced.clear()
+        return ended + [f"a worker: {defect}" for defect in defects]
 
     def _start(self, number: int) -> Program:
         return self._stack.enter_context(Program("run", **self._settings[number]))

@@ -16,11 +16,19 @@ from tests.force.closers import Closers
 DELAY_SECONDS: Final = 0.02
 SUSPENDED_SECONDS: Final = 1.5
 """Longer than the server lets a transaction stand still."""
+SUSPENSIONS_MAX: Final = 30
+"""How often to suspend a worker until it stands in a transaction."""
+SESSIONS_MEANWHILE: Final = 10
+"""So that there is work for it."""
 SWALLOW_EACH: Final = 3
 
 _CANCEL: Final = """
     select count(pg_cancel_backend(pid)) from pg_stat_activity
     where datname = current_database() and application_name = 'activity-closer' and state = 'active'"""
+_STANDING: Final = """
+    select count(*) from pg_stat_activity
+    where datname = current_database() and application_name = 'activity-closer' and state = 'idle in transaction'
+      and state_change < clock_timestamp() - interval '0.1 s'"""
 
 
 class Killer:
@@ -69,11 +77,19 @@ class Killer:
         return 1
 
     def _suspend(self) -> int:
-        closer = self._closers.any(self._chance)
-        closer.send(signal.SIGSTOP)
-        self._let_pass(SUSPENDED_SECONDS)
-        closer.send(signal.SIGCONT)
-        return 1
+        """One that stands in a transaction, for as long as the server lets it and longer."""
+        for _ in range(SUSPENSIONS_MAX):
+            self._tables.add_sessions(SESSIONS_MEANWHILE, views=1)
+            closer = self._closers.any(self._chance)
+            closer.send(signal.SIGSTOP)
+            self._let_pass(0.15)
+            [(standing,)] = self._tables.execute(_STANDING)
+            if standing:
+                self._let_pass(SUSPENDED_SECONDS)
+            closer.send(signal.SIGCONT)
+            if standing:
+                return int(standing)
+        return 0
 
     def _cancel_statements(self) -> int:
         """Those that are under way at some moments: a statement takes but a fraction of a millisecond."""
@@ -98,10 +114,11 @@ class Killer:
         return self._proxy.swallowed - before
 
     def _delay(self) -> int:
+        before = self._proxy.delayed
         self._proxy.delay_seconds = DELAY_SECONDS
         self._let_pass(0.3)
         self._proxy.delay_seconds = 0.0
-        return 1
+        return self._proxy.delayed - before
 
     def _let_pass(self, seconds: float) -> None:
         over_at = time.monotonic() + seconds

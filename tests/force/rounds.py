@@ -4,7 +4,7 @@ The seed decides what is done; when it meets what, the machine decides. So a see
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
@@ -25,22 +25,25 @@ from tests.force.killer import Killer
 from tests.force.ledger import Ledger
 from tests.force.visitors import Target, Visitor
 
-SESSIONS: Final = 60
-"""Of a round and of each kind: with silent views, with views that are silent alone."""
+SESSIONS: Final = 40
+"""For each misfortune, and of each kind: silent with their views, and silent under views that are not."""
 STRIKES: Final = 2
 VISITORS: Final = 3
 STATEMENT_TIMEOUT: Final = timedelta(seconds=1)
 CLOSERS: Final = {
     "polling_interval": "200ms",
     "statement_timeout": "1s",
-    "log_level": "info",
+    "log_level": "error",
 }
-_TARGETS: Final = """
+_TARGETS: Final = f"""
     select sessions.id, sessions.anonymous_id, array_remove(array_agg(views.id), null)
     from user_activity.sessions
     left join user_activity.property_object_views as views on views.session_id = sessions.id and views.status = 'Active'
     where sessions.status = 'Active'
-    group by sessions.id"""
+    group by sessions.id
+    order by sessions.last_activity_at
+    limit {3 * SESSIONS}"""
+"""Those that have been silent for longest: on them the visitors and the workers meet."""
 _STALE: Final = """
     select count(*) from (
         select last_activity_at from user_activity.sessions where status = 'Active'
@@ -59,6 +62,7 @@ class Round:
     closed: int
     """Rows closed so far, in all rounds."""
     violations: tuple[str, ...]
+    """Each with its seed and round."""
 
 
 @mutable(kw_only=True)
@@ -91,33 +95,45 @@ class Force:
         self._chance = Random(seed)  # noqa: S311 (no secret)
         self._bin_directory = bin_directory
         self.figures = Figures(seed=seed)
+        self.dsn = ""
+        """Of the database, while a run is under way."""
 
     def play(self, rounds: int) -> Iterator[Round]:
         """Yields what each round came to."""
         with ExitStack() as stack:
             folder = stack.enter_context(temporary_data_directory())
-            # Nothing that was committed is lost when the server's processes end, whatever it syncs.
             server = stack.enter_context(
-                EmbeddedPostgres(folder / "data", bin_directory=self._bin_directory, durable=False)
+                EmbeddedPostgres(folder / "data", bin_directory=self._bin_directory, durable=True)
             )
-            migrate(server.dsn())
-            tables = ActivityTables(server.dsn())
-            tables.slow_down(seconds_a_row=0.002)
-            proxy = stack.enter_context(FaultyProxy(server.dsn(), folder=folder))
+            self.dsn = server.dsn()
+            migrate(self.dsn)
+            tables = ActivityTables(self.dsn)
+            for table in ("sessions", "property_object_views"):
+                tables.slow_down(seconds_a_row=0.001, table=table)
+            proxy = stack.enter_context(FaultyProxy(self.dsn, folder=folder))
             ledger = Ledger()
-            closers = stack.enter_context(Closers([proxy.dsn, proxy.dsn, server.dsn()], CLOSERS))
+            closers = stack.enter_context(Closers([proxy.dsn, proxy.dsn, self.dsn], CLOSERS))
             killer = Killer(chance=self._chance, server=server, tables=tables, closers=closers, proxy=proxy)
             self.figures.misfortunes = killer.tally
-            self.figures.server = _version(server.dsn())
+            self.figures.server = _version(self.dsn)
             for number in range(1, rounds + 1):
-                struck = self._strive(tables, ledger, killer, proxy)
-                violations = (*closers.fallen(), *ledger.check(tables))
-                yield self._counted(number, struck, tables, violations)
+                try:
+                    struck, seen = self._strive(tables, ledger, killer, proxy)
+                    violations = [*seen, *closers.fallen(), *ledger.check(tables)]
+                    ledger.settle(tables)
+                    one = self._counted(number, struck, tables, ledger, violations)
+                except Exception as error:
+                    error.add_note(f"seed {self.figures.seed}, round {number}")
+                    raise
+                yield one
 
-    def _strive(self, tables: ActivityTables, ledger: Ledger, killer: Killer, proxy: FaultyProxy) -> tuple[str, ...]:
-        tables.add_sessions(SESSIONS, views=2)
-        tables.add_sessions(SESSIONS, views=1, silent="13 min", views_silent="1 min")
-        targets = [Target(*row) for row in tables.execute(_TARGETS)]
+    def _strive(
+        self, tables: ActivityTables, ledger: Ledger, killer: Killer, proxy: FaultyProxy
+    ) -> tuple[list[str], list[str]]:
+        """The misfortunes, and the violations that were seen amid the work."""
+        targets: list[Target] = []
+        struck: list[str] = []
+        seen: list[str] = []
         with ExitStack() as stack:
             visitors = [
                 stack.enter_context(
@@ -131,29 +147,39 @@ class Force:
                 )
                 for _ in range(VISITORS)
             ]
-            struck = tuple(self._struck(tables, killer) for _ in range(STRIKES))
+            for _ in range(STRIKES):
+                self._get_to_work(tables, targets)
+                seen += ledger.look(tables)
+                struck.append(killer.strike())
             wait_until(lambda: tables.execute(_STALE) == [(0,)])
         for visitor in visitors:
             self.figures.calls += visitor.answered + visitor.failed
             self.figures.failed_calls += visitor.failed
             if visitor.trouble is not None:
                 raise visitor.trouble
-        return struck
+        return struck, seen
 
-    def _struck(self, tables: ActivityTables, killer: Killer) -> str:
-        """A misfortune amid the work: once some more rows have been closed, or all have."""
+    def _get_to_work(self, tables: ActivityTables, targets: list[Target]) -> None:
+        """Stale rows, of which some have been closed already."""
         aim = tables.closed() + self._chance.randint(1, SESSIONS)
-        wait_until(lambda: tables.closed() >= aim or tables.execute(_STALE) == [(0,)])
-        return killer.strike()
+        tables.add_sessions(SESSIONS, views=2)
+        tables.add_sessions(SESSIONS, silent="13 min", views=1, views_silent="1 min")
+        targets += [Target(*row) for row in tables.execute(_TARGETS)]
+        wait_until(lambda: tables.closed() >= aim)
 
     def _counted(
-        self, number: int, struck: tuple[str, ...], tables: ActivityTables, violations: tuple[str, ...]
+        self, number: int, struck: Sequence[str], tables: ActivityTables, ledger: Ledger, violations: Sequence[str]
     ) -> Round:
-        counts = tables.counts()
         self.figures.rounds = number
-        self.figures.closed, self.figures.events = tables.closed(), counts.events
+        self.figures.closed = ledger.settled_rows + tables.closed()
+        self.figures.events = ledger.settled_events + tables.counts().events
         self.figures.violations += len(violations)
-        return Round(number=number, misfortunes=struck, closed=self.figures.closed, violations=violations)
+        return Round(
+            number=number,
+            misfortunes=tuple(struck),
+            closed=self.figures.closed,
+            violations=tuple(f"seed {self.figures.seed}, round {number}: {violation}" for violation in violations),
+        )
 
 
 def _version(dsn: str) -> str:

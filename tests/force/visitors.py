@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from datetime import datetime
 from random import Random
 from threading import Event, Thread
 from types import TracebackType
@@ -16,6 +17,7 @@ from adapters.uuid_utils.identifiers import Uuid7Identifiers
 from application.online.errors import SessionNotFound
 from application.online.link_session import LinkSession
 from application.online.open_view import OpenView
+from application.online.session_heartbeat import SessionHeartbeat
 from application.online.start_session import StartSession
 from application.online.view_heartbeat import ViewHeartbeat
 from application.ports.store_errors import StoreError
@@ -34,6 +36,20 @@ class Target:
     view_ids: Sequence[UUID]
 
 
+@frozen
+class NotedIdentifiers:
+    """Version 7, and each of them noted."""
+
+    ledger: Ledger
+    _identifiers = Uuid7Identifiers()
+
+    def new(self, at: datetime) -> UUID:
+        """An id that the ledger knows as a visitor's."""
+        identifier = self._identifiers.new(at)
+        self.ledger.issue(identifier)
+        return identifier
+
+
 class Visitor:
     """Calls one command after the other, on a thread of its own.
 
@@ -47,8 +63,10 @@ class Visitor:
         self._targets = targets
         self._chance = chance
         self._store = PostgresActivityStore(dsn, options=options)
-        identifiers = Uuid7Identifiers()
-        self._start_session = StartSession(store=self._store, identifiers=identifiers)
+        identifiers = NotedIdentifiers(ledger)
+        self._session_heartbeat = SessionHeartbeat(
+            start_session=StartSession(store=self._store, identifiers=identifiers)
+        )
         self._open_view = OpenView(store=self._store, identifiers=identifiers)
         self._view_heartbeat = ViewHeartbeat(store=self._store)
         self._link_session = LinkSession(store=self._store, identifiers=identifiers)
@@ -73,7 +91,8 @@ class Visitor:
         with closing(self._store):
             try:
                 while not self._ended.wait(PAUSE_SECONDS):
-                    self._call(self._chance.choice(commands), self._chance.choice(self._targets))
+                    if self._targets:
+                        self._call(self._chance.choice(commands), self._chance.choice(self._targets))
             except BaseException as trouble:
                 self.trouble = trouble
 
@@ -82,18 +101,20 @@ class Visitor:
             command(target)
         except StoreError:
             self.failed += 1
-        except SessionNotFound:
-            self.answered += 1
         else:
             self.answered += 1
 
     def _return(self, target: Target) -> None:
-        session = self._start_session(anonymous_id=target.anonymous_id)
+        session = self._session_heartbeat(anonymous_id=target.anonymous_id)
         self._ledger.acknowledge(session.id, session.last_activity_at)
 
     def _open(self, target: Target) -> None:
-        view = self._open_view(session_id=target.session_id, property_object_id=uuid4(), view_source="Map")
-        self._ledger.acknowledge(view.id, view.last_activity_at)
+        try:
+            view = self._open_view(session_id=target.session_id, property_object_id=uuid4(), view_source="Map")
+        except SessionNotFound:
+            self._ledger.end(target.session_id)
+        else:
+            self._ledger.acknowledge(view.id, view.last_activity_at)
 
     def _look_on(self, target: Target) -> None:
         if not target.view_ids:
@@ -101,7 +122,12 @@ class Visitor:
         view_id, now = self._chance.choice(target.view_ids), self._store.clock.read()
         if self._view_heartbeat(view_id=view_id):
             self._ledger.acknowledge(view_id, now)
+        else:
+            self._ledger.end(view_id)
 
     def _sign_in(self, target: Target) -> None:
-        linked = self._link_session(anonymous_id=target.anonymous_id, user_id=self._chance.choice(USERS))
+        try:
+            linked = self._link_session(anonymous_id=target.anonymous_id, user_id=self._chance.choice(USERS))
+        except SessionNotFound:
+            return  # the device has none at the moment
         self._ledger.acknowledge(linked.session.id, linked.session.last_activity_at)

@@ -39,11 +39,10 @@ class InMemorySessions:
 
     def add(self, session: Session) -> None:
         with self._transaction.statement():
-            # An insert into a unique index waits for a transaction that has just put the same key there.
-            key = ("ux_sessions_active_anonymous_id", session.anonymous_id)
-            self._transaction.lock(key)
-            if session.status is ActivityStatus.ACTIVE and self._active_of(session.anonymous_id):
-                raise ActiveSessionExists(kind="23505", reason="the device has an Active session already")
+            if session.status is ActivityStatus.ACTIVE:
+                self._lock_key(session.anonymous_id)
+                if self._active_of(session.anonymous_id):
+                    raise ActiveSessionExists(kind="23505", reason="the device has an Active session already")
             self._transaction.lock(session.id)
             self._transaction.changed_sessions[session.id] = session
 
@@ -52,6 +51,8 @@ class InMemorySessions:
             self._transaction.lock(session.id)
             stored = self._transaction.session(session.id)
             if stored is not None:
+                if stored.status is ActivityStatus.ACTIVE:
+                    self._lock_key(stored.anonymous_id)
                 saved = evolve(stored, last_activity_at=session.last_activity_at, user_id=session.user_id)
                 self._transaction.changed_sessions[session.id] = saved
 
@@ -60,7 +61,15 @@ class InMemorySessions:
             for session in sessions:
                 self._transaction.lock(session.id)
                 _check_closing(self._transaction, self._transaction.session(session.id), session)
+                self._lock_key(session.anonymous_id)
                 self._transaction.changed_sessions[session.id] = session
+
+    def _lock_key(self, anonymous_id: UUID) -> None:
+        """As a unique index: whoever adds waits for those who have changed the Active session of the device.
+
+        For a row that is only locked nobody waits there: it will be as it is.
+        """
+        self._transaction.lock(("ux_sessions_active_anonymous_id", anonymous_id))
 
     def _active_of(self, anonymous_id: UUID) -> list[Session]:
         return [
@@ -96,9 +105,10 @@ class InMemoryPropertyObjectViews:
 
     def add(self, view: PropertyObjectView) -> None:
         with self._transaction.statement():
-            self._transaction.lock(view.session_id, LockMode.KEY_SHARE)
+            # A session that somebody has added and not committed is not there, and not waited for.
             if self._transaction.session(view.session_id) is None:
                 raise TransactionRefused(kind="23503", reason="the view's session does not exist")
+            self._transaction.lock(view.session_id, LockMode.KEY_SHARE)
             self._transaction.lock(view.id)
             self._transaction.changed_views[view.id] = view
 

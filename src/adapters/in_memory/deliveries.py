@@ -37,18 +37,19 @@ class InMemoryDeliveries:
 
     def record_delivered(self, message_ids: Sequence[UUID], at: datetime) -> None:
         with self._transaction.statement():
-            for message_id, delivery in self._undelivered(message_ids):
+            for message_id in self._transaction.lock_events(
+                message_ids, lambda delivery: delivery.published_at is None
+            ):
+                delivery = self._transaction.delivery(message_id)
                 self._change(message_id, evolve(delivery, published_at=at, dead_at=None))
 
     def record_refused(self, refused: Sequence[Refused], at: datetime) -> None:
         refused_by_id = {one.message_id: one for one in refused}
         with self._transaction.statement():
-            for message_id, delivery in self._undelivered(list(refused_by_id)):
-                if delivery.dead_at is not None:
-                    continue
+            for message_id in self._transaction.lock_events(list(refused_by_id), lambda delivery: delivery.is_pending):
                 one = refused_by_id[message_id]
                 changed = evolve(
-                    delivery,
+                    self._transaction.delivery(message_id),
                     refusals=one.refusals,
                     cause=one.cause,
                     next_attempt_at=one.next_attempt_at,
@@ -58,23 +59,13 @@ class InMemoryDeliveries:
 
     def release(self, lease: Lease) -> None:
         with self._transaction.statement():
-            for message in self._transaction.messages():
-                if self._transaction.delivery(message.id).lease_id == lease.id:
-                    self._transaction.lock(message.id)
-                    delivery = self._transaction.delivery(message.id)
-                    self._change(message.id, evolve(delivery, lease_id=None, lease_ends=None))
+            every = [message.id for message in self._transaction.messages()]
+            for message_id in self._transaction.lock_events(every, lambda delivery: delivery.lease_id == lease.id):
+                self._change(message_id, evolve(self._transaction.delivery(message_id), lease_id=None, lease_ends=None))
 
     def count_due(self, now: datetime) -> int:
         with self._transaction.statement():
             return sum(self._transaction.delivery(one.id).is_due(now) for one in self._transaction.messages())
-
-    def _undelivered(self, message_ids: Sequence[UUID]) -> list[tuple[UUID, Delivery]]:
-        """Those that are not recorded as delivered, under their locks."""
-        there = {message.id for message in self._transaction.messages()}
-        for message_id in sorted(message_ids):
-            self._transaction.lock(message_id)
-        found = [(one, self._transaction.delivery(one)) for one in message_ids if one in there]
-        return [(message_id, delivery) for message_id, delivery in found if delivery.published_at is None]
 
     def _change(self, message_id: UUID, delivery: Delivery) -> None:
         self._transaction.changed_deliveries[message_id] = delivery

@@ -37,13 +37,16 @@ class InMemoryOutboxUpkeep:
 
     def retry(self, message_ids: Sequence[UUID]) -> int:
         with self._transaction.statement():
-            retried = [one for one in sorted(set(message_ids)) if self._is_dead_under_lock(one)]
-            self._transaction.changed_deliveries.update((one, Delivery()) for one in retried)
+            retried = self._lock_dead(message_ids)
+            for message_id in retried:
+                delivery = self._transaction.delivery(message_id)
+                as_new = Delivery(lease_id=delivery.lease_id, lease_ends=delivery.lease_ends)
+                self._transaction.changed_deliveries[message_id] = as_new
         return len(retried)
 
     def discard(self, message_ids: Sequence[UUID]) -> int:
         with self._transaction.statement():
-            discarded = [one for one in sorted(set(message_ids)) if self._is_dead_under_lock(one)]
+            discarded = self._lock_dead(message_ids)
             self._transaction.removed_messages.update(discarded)
         return len(discarded)
 
@@ -66,9 +69,8 @@ class InMemoryOutboxUpkeep:
             if delivery.dead_at is not None
         ]
 
-    def _is_dead_under_lock(self, message_id: UUID) -> bool:
-        self._transaction.lock(message_id)
-        return self._transaction.delivery(message_id).dead_at is not None
+    def _lock_dead(self, message_ids: Sequence[UUID]) -> list[UUID]:
+        return self._transaction.lock_events(message_ids, lambda delivery: delivery.dead_at is not None)
 
     def _remove(self, is_removed: Callable[[OutboxMessage, Delivery], bool], limit: int) -> int:
         """Removes those that nobody else has in hand."""

@@ -86,7 +86,8 @@ class InMemoryStaleSessions:
             rows, deferred = [], []
             for session in sessions:
                 views = self._transaction.open_views_of(session.id)
-                if all(self._transaction.try_lock(view.id) for view in views):
+                are_locked = [self._transaction.try_lock(view.id) for view in views]
+                if all(are_locked):
                     rows.append(OpenSession(session=session, open_views=tuple(views)))
                 else:
                     deferred.append(session.id)

@@ -59,8 +59,9 @@ class RowLocks:
         self._mutex.notify_all()
 
     def waiting(self) -> int:
-        """How many transactions wait for a lock at this moment."""
-        return len(self._awaited)
+        """How many transactions wait for a lock at this moment; not those that could have it and are about to go on."""
+        with self._mutex:
+            return sum(bool(self._rivals(waiter, *awaited)) for waiter, awaited in self._awaited.items())
 
     def _wait_until(self, is_free: Callable[[], bool]) -> bool:
         return self._mutex.wait_for(is_free, self._wait_seconds_max)

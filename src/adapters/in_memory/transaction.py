@@ -1,13 +1,13 @@
 """A transaction: its own changes over what has been committed."""
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from uuid import UUID
 
 from adapters.in_memory.row_locks import LockMode
 from adapters.in_memory.tables import Delivery, Row, Tables
 from application.ports.outbox import OutboxMessage
-from application.ports.store_errors import TransactionRefused
+from application.ports.store_errors import StoreError, TransactionRefused
 from domain.activity import ActivityStatus
 from domain.property_object_view import PropertyObjectView
 from domain.session import Session
@@ -19,6 +19,7 @@ class Transaction:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
         self._is_open = False
+        self._has_failed = False
         self.changed_sessions: dict[UUID, Session] = {}
         self.changed_views: dict[UUID, PropertyObjectView] = {}
         self._appended: dict[UUID, OutboxMessage] = {}
@@ -32,10 +33,17 @@ class Transaction:
 
     @contextmanager
     def statement(self) -> Iterator[None]:
-        """One step that nothing comes in between of, unless it waits for a lock."""
+        """One step that nothing comes in between of, unless it waits for a lock; its failure is the transaction's."""
         with self._tables.mutex:
             assert self._is_open, "a unit of work is used between its beginning and its end"
-            yield
+            if self._has_failed:
+                raise TransactionRefused(kind="25P02", reason="the transaction has failed, and can only be left")
+            try:
+                yield
+            except StoreError:
+                self._has_failed = True
+                self._tables.locks.release_all(self)
+                raise
 
     def commit(self) -> None:
         """Makes the changes seen by everybody, all at once."""
@@ -78,6 +86,19 @@ class Transaction:
         """The events that were committed, less those that this transaction has removed, in the order of their ids."""
         messages = [one for one in self._tables.messages.values() if one.id not in self.removed_messages]
         return sorted(messages, key=lambda message: message.id)
+
+    def lock_events(self, message_ids: Iterable[UUID], is_wanted: Callable[[Delivery], bool]) -> list[UUID]:
+        """Those that are there and wanted, and still are when all are locked; for others nobody is waited for."""
+        given = set(message_ids)
+
+        def wanted() -> list[UUID]:
+            there = [message.id for message in self.messages() if message.id in given]
+            return [message_id for message_id in there if is_wanted(self.delivery(message_id))]
+
+        found = wanted()
+        for message_id in found:
+            self.lock(message_id)
+        return [message_id for message_id in wanted() if message_id in found]
 
     def delivery(self, message_id: UUID) -> Delivery:
         """How far an event has come, as this transaction sees it now."""

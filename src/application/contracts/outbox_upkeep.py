@@ -68,6 +68,24 @@ class OutboxUpkeepContract(OutgoingContract):
         assert (pending.message.id, pending.refusals) == (dead.id, 0)
         assert not self.ask(lambda upkeep: upkeep.dead(None, 10))
 
+    def test_an_event_that_is_tried_again_is_its_publishers_until_the_lease_ends(self) -> None:
+        """Nobody else gets a leased event, not even where an operator has it tried again meanwhile."""
+        [event] = self.append()
+        lease = self.a_lease()
+        assert ids_of(self.take(lease)) == {event.id}
+        self.refuse(event.id, retry_after=None)
+        assert self.ask(lambda upkeep: upkeep.retry([event.id])) == 1
+        assert not self.take(self.a_lease())
+        self.release(lease)
+        assert ids_of(self.take(self.a_lease())) == {event.id}
+
+    def test_a_discarded_event_is_gone_for_its_own_transaction(self) -> None:
+        """What has been discarded cannot be tried again."""
+        [event] = self.append()
+        self.refuse(event.id, retry_after=None)
+        assert self.ask(lambda upkeep: (upkeep.discard([event.id]), upkeep.retry([event.id]))) == (1, 0)
+        assert not self.subject.messages()
+
     def test_only_dead_events_are_discarded(self) -> None:
         """What is pending or delivered cannot be discarded by mistake."""
         dead, pending, delivered = self.append(3)

@@ -170,6 +170,36 @@ class RowLockingContract(StoreContract):
             if commits:
                 assert isinstance(waiting.exception(), ActiveSessionExists)
 
+    def test_a_new_session_waits_for_the_closing_of_the_old_one(self) -> None:
+        """Only when whoever closes it has ended is it known whether there is room: if that commits, else refused."""
+        now = self.store.clock.read()
+        for commits in (True, False):
+            old = a_session(now)
+            self.put(old)
+            with ThreadPoolExecutor(1) as clients:
+                with self.store.begin() as unit_of_work:
+                    unit_of_work.sessions.lock(old.id)
+                    unit_of_work.sessions.close([old.close(now)])
+                    unit_of_work.stale_sessions.count(now)  # an answer that comes after the change
+                    waiting = clients.submit(self.put, a_session(now, anonymous_id=old.anonymous_id))
+                    self.wait_until(lambda: self.subject.waiting() == 1)
+                    if commits:
+                        unit_of_work.commit()
+                assert (waiting.exception(PATIENCE_SECONDS) is None) is commits
+
+    def test_a_new_session_does_not_wait_for_a_session_that_is_only_locked(self) -> None:
+        """A lock changes nothing: the device has its Active session, whoever holds it."""
+        now = self.store.clock.read()
+        session = a_session(now)
+        self.put(session)
+        with self.store.begin() as other:
+            other.sessions.lock(session.id)
+            try:
+                self.put(a_session(now, anonymous_id=session.anonymous_id))
+            except ActiveSessionExists:
+                return
+        raise AssertionError("a device got two Active sessions")
+
     def test_two_devices_calls_at_once_end_in_the_same_session(self) -> None:
         """start-session twice at the same moment: one begins the session, the other finds it (specification §6)."""
         anonymous_id = uuid4()
